@@ -1,0 +1,16 @@
+# What is taken from outside, and where it comes from. Why each is there: docs/dependencies.md.
+find_package(OpenCL REQUIRED)            # Debian: ocl-icd-opencl-dev
+find_package(fmt REQUIRED)               # Debian: libfmt-dev
+find_package(spdlog REQUIRED)            # Debian: libspdlog-dev
+find_package(nlohmann_json REQUIRED)     # Debian: nlohmann-json3-dev
+find_package(CLI11 REQUIRED)             # Debian: libcli11-dev
+find_package(GTest REQUIRED)             # Debian: libgtest-dev, libgmock-dev
+find_package(benchmark REQUIRED)         # Debian: libbenchmark-dev
+find_package(Threads REQUIRED)
+find_package(Halide 21 REQUIRED)         # PyPI: halide (tools/setup.sh puts it into .venv)
+include(GoogleTest)
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
