@@ -1,0 +1,77 @@
+# How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
+#
+#   ballast_add_test(<target> [NO_DEVICE] [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT k=v...])
+#     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
+#     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
+#   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds])
+#     <target>.oclgrind: the filtered cases on the simulator; any report of it is a failure.
+#
+# Labels select: pocl, intel, oclgrind (the implementation), threads (what the tsan preset runs) and
+# slow (left out of the sanitizer presets).
+set(BALLAST_INTEL_VENDORS "${PROJECT_SOURCE_DIR}/.venv/intel/vendors")
+find_program(OCLGRIND oclgrind)
+
+# gcc 12's TSan runtime cannot map its shadow where address randomization is strong.
+set(BALLAST_TEST_LAUNCHER "")
+if(BALLAST_SANITIZE STREQUAL "thread")
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result EQUAL 0)
+    set(BALLAST_TEST_LAUNCHER setarch -R)
+  endif()
+endif()
+
+# An own cache folder per binary folder: the user's is left alone, and runs find warm programs.
+set(BALLAST_TEST_ENVIRONMENT
+    "BALLAST_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:second_deadlock_stack=1")
+
+function(ballast_test_entry name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set(plugin "")
+  if(TARGET ballast)
+    set(plugin "BALLAST_PLUGIN=$<TARGET_FILE:ballast>")
+  endif()
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT "${arg_TIMEOUT}" LABELS "${arg_LABELS}"
+    ENVIRONMENT "${BALLAST_TEST_ENVIRONMENT};${plugin};${arg_ENVIRONMENT}")
+endfunction()
+
+function(ballast_add_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE" "TIMEOUT" "LABELS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
+  if(arg_NO_DEVICE)
+    ballast_test_entry(${target} TIMEOUT ${arg_TIMEOUT} LABELS pure ${arg_LABELS}
+                       ENVIRONMENT ${arg_ENVIRONMENT} COMMAND ${command})
+    return()
+  endif()
+  ballast_test_entry(${target}.pocl TIMEOUT ${arg_TIMEOUT} LABELS pocl ${arg_LABELS}
+                     ENVIRONMENT BALLAST_DEVICE=pocl ${arg_ENVIRONMENT} COMMAND ${command})
+  if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
+    ballast_test_entry(${target}.intel TIMEOUT ${arg_TIMEOUT} LABELS intel ${arg_LABELS}
+                       ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
+                                   ${arg_ENVIRONMENT}
+                       COMMAND ${command})
+  endif()
+endfunction()
+
+function(ballast_add_oclgrind_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;FILTER" "")
+  if(NOT OCLGRIND OR BALLAST_SANITIZE)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 900)
+  endif()
+  set(log "${CMAKE_CURRENT_BINARY_DIR}/${target}.oclgrind.log")
+  ballast_test_entry(${target}.oclgrind TIMEOUT ${arg_TIMEOUT} LABELS oclgrind
+                     ENVIRONMENT BALLAST_DEVICE=oclgrind BALLAST_CACHE_DIR=off
+                     COMMAND "${PROJECT_SOURCE_DIR}/tools/under_oclgrind.sh" "${OCLGRIND}" "${log}"
+                             $<TARGET_FILE:${target}> "--gtest_filter=${arg_FILTER}")
+endfunction()
