@@ -1,0 +1,74 @@
+// Turns Halide's host functions into plans.
+//
+// A Halide host function (compiled ahead of time or just now) computes launch geometry and calls
+// halide_opencl_run. This folder defines those runtime functions itself: they append what they are
+// asked to run to the Recorder of the calling thread and touch no device. Operands are described by
+// extents, strides and the slot that the plan's user will bind.
+//
+// A Recorder belongs to one thread; different threads record at the same time without sharing.
+#pragma once
+
+#include "device/device.h"
+#include "kernels/plan.h"
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace ballast::kernels {
+
+// A buffer argument: dimensions innermost first, strides in elements (0 repeats). `mins` is the
+// coordinate of the first element per dimension; empty for zeros.
+struct Operand {
+  uint32_t slot = 0;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> extents;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> mins;
+};
+
+// Row-major `shape` as an operand (its last dimension becomes dimension 0).
+Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape);
+
+// One argument of a host function, in the generator's declared order (inputs, then outputs).
+using HostArg = std::variant<Operand, int32_t, float>;
+using HostFunction = int (*)(void** argv);
+
+// How the OpenCL source that Halide wrote is adapted.
+struct SourceRules {
+  // Lets the compiler fuse a * b + c. Off where results must not depend on what is fused with what.
+  bool fp_contract = false;
+  // An output may be the buffer of an input, so `restrict` is dropped.
+  bool may_alias = true;
+  std::string options;  // for the OpenCL compiler
+};
+
+class Recorder {
+ public:
+  explicit Recorder(SourceRules rules = {}) : rules_(std::move(rules)) {}
+
+  // Runs `function` and appends its launches, each labelled `label`.
+  void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
+  // The launches so far; leaves the recorder empty.
+  Plan finish(uint64_t workspace_bytes = 0);
+
+ private:
+  friend struct RecorderHooks;
+  SourceRules rules_;
+  Plan plan_;
+  std::string label_;
+  std::exception_ptr failure_;  // exceptions do not pass through Halide's frames
+};
+
+// The host function built ahead of time from the manifest row `name` for this class of device.
+// Throws kUnimplemented naming the kernel where there is no such row.
+HostFunction aot_kernel(const std::string& name, device::DeviceClass device_class);
+bool has_aot_kernel(const std::string& name);
+
+// The part of a Halide OpenCL module that the kernel `entry` needs, adapted by `rules`.
+std::string extract_kernel(std::string_view module, std::string_view entry,
+                           const SourceRules& rules);
+
+}  // namespace ballast::kernels

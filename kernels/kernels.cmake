@@ -1,0 +1,66 @@
+# The kernels built ahead of time: one row per variant, each with a schedule for CPU-class and one
+# for GPU-class devices.
+#
+#   ballast_kernel(<name> GENERATOR <generator> [PARAMS <key=value>...])
+#
+# runs the generator once with device_class=cpu and once with device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
+# kernels::aot_kernel("<name>", device_class) looks in. Halide's own add_halide_library makes four
+# CMake targets and an archive per variant; with some hundred variants plain commands are simpler.
+
+# Host code runs on any machine of the architecture; what is fast runs on the device.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(BALLAST_HALIDE_HOST arm-64-linux)
+else()
+  set(BALLAST_HALIDE_HOST x86-64-linux)
+endif()
+set(BALLAST_HALIDE_TARGET
+    "${BALLAST_HALIDE_HOST}-opencl-no_runtime-no_asserts-no_bounds_query")
+
+set(BALLAST_KERNEL_NAMES "")
+set(BALLAST_KERNEL_OBJECTS "")
+
+function(ballast_kernel name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR" "PARAMS")
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/aot")
+  file(MAKE_DIRECTORY "${folder}")
+  set(objects "")
+  foreach(class cpu gpu)
+    set(function "ballast_${name}_${class}")
+    set(object "${folder}/${function}.o")
+    add_custom_command(
+      OUTPUT "${object}"
+      COMMAND ballast_generators -g ${ARG_GENERATOR} -f ${function} -n ${function} -o "${folder}"
+              -e object "target=${BALLAST_HALIDE_TARGET}" device_class=${class} ${ARG_PARAMS}
+      DEPENDS ballast_generators
+      COMMENT "Halide ${name} (${class})"
+      VERBATIM)
+    list(APPEND objects "${object}")
+  endforeach()
+  set(BALLAST_KERNEL_NAMES ${BALLAST_KERNEL_NAMES} ${name} PARENT_SCOPE)
+  set(BALLAST_KERNEL_OBJECTS ${BALLAST_KERNEL_OBJECTS} ${objects} PARENT_SCOPE)
+endfunction()
+
+# Writes the table of all rows so far to `path`.
+function(ballast_write_kernel_table path)
+  set(declarations "")
+  set(rows "")
+  foreach(name IN LISTS BALLAST_KERNEL_NAMES)
+    foreach(class cpu gpu)
+      string(APPEND declarations "int ballast_${name}_${class}_argv(void**);\n")
+    endforeach()
+    string(APPEND rows
+           "    {\"${name}\", ballast_${name}_cpu_argv, ballast_${name}_gpu_argv},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${path}" @ONLY CONTENT [[
+#include "kernels/aot_table.h"
+
+extern "C" {
+@declarations@}
+
+const ballast::kernels::AotRow* ballast::kernels::aot_rows() {
+  static const AotRow rows[] = {
+@rows@    {nullptr, nullptr, nullptr}};
+  return rows;
+}
+]])
+endfunction()
