@@ -1,0 +1,120 @@
+// The device the process computes on, over the plugin's ABI: memory, one default stream, prepared
+// ops, counters. A Device is shared by everything that lives on it; set_device swaps the current
+// one and leaves older tensors where they are. Thread-safe.
+#pragma once
+
+#include "frontend/attrs.h"
+#include "frontend/types.h"
+
+#include <ballast/ballast.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ballast {
+
+class Device;
+
+// Device memory, released with its last owner (ordered on the stream; never waits).
+class Buffer {
+ public:
+  Buffer(std::shared_ptr<Device> device, uint64_t bytes);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  ballast_buffer* handle() const { return handle_; }
+  uint64_t bytes() const { return bytes_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  ballast_buffer* handle_ = nullptr;
+  uint64_t bytes_;
+};
+using BufferPtr = std::shared_ptr<Buffer>;
+
+struct DeviceOptions {
+  uint64_t memory_limit = 0;  // bytes; 0: none
+  int32_t device_class = 0;   // BALLAST_CLASS_*; 0: by the device's type
+  bool profile = false;
+};
+
+struct DeviceInfo {
+  std::string name, platform, driver;
+  uint64_t ordinal = 0;
+  int32_t device_class = 0;
+  uint32_t compute_units = 0;
+  uint64_t memory_bytes = 0;
+  bool has_command_buffer = false;
+  bool is_host_unified = false;
+};
+
+struct ProfileRow {
+  std::string kernel;
+  uint64_t count = 0, total_ns = 0, min_ns = 0;
+};
+
+using Counters = ballast_counters;
+using MemoryStats = ballast_memory_stats;
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  Device(const std::string& selector, const DeviceOptions& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  ballast_device* handle() const { return handle_; }
+  ballast_stream* stream() const { return stream_; }
+
+  BufferPtr allocate(uint64_t bytes);
+  void upload(const Buffer& target, const void* source, uint64_t bytes);
+  void download(void* target, const Buffer& source, uint64_t bytes);
+  void copy(const Buffer& target, const Buffer& source, uint64_t bytes);
+  // A buffer with one element; equal elements share one, so never write into it.
+  BufferPtr scalar(DType dtype, const void* value);
+  void sync();
+
+  // Runs one op on the default stream without waiting.
+  std::vector<BufferPtr> run(const std::string& name, const std::vector<TensorType>& input_types,
+                             const std::vector<BufferPtr>& inputs, const Attrs& attrs,
+                             std::vector<TensorType>* out_types);
+
+ private:
+  struct Prepared;
+  std::shared_ptr<Prepared> prepare(const std::string& name, const std::vector<TensorType>& inputs,
+                                    const Attrs& attrs);
+
+  ballast_device* handle_ = nullptr;
+  ballast_stream* stream_ = nullptr;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Prepared>> prepared_;
+  std::unordered_map<std::string, BufferPtr> scalars_;
+};
+
+// The current device; opened on first use ($BALLAST_DEVICE, else the best usable one).
+std::shared_ptr<Device> device();
+// Opens a device and makes it the current one.
+void set_device(const std::string& selector, const DeviceOptions& options = {});
+std::vector<DeviceInfo> list_devices();
+
+// Of the current device.
+DeviceInfo device_info();
+Counters counters();
+MemoryStats memory_stats();
+void reset_peak_memory();
+void trim_memory();
+void synchronize();
+std::vector<ProfileRow> drain_profile();  // needs DeviceOptions::profile
+
+// Output types of an op, asked from the plugin and remembered. Needs no device.
+std::vector<TensorType> infer(const std::string& name, const std::vector<TensorType>& inputs,
+                              const Attrs& attrs);
+// The plugin's op listing.
+std::vector<std::string> plugin_ops();
+
+}  // namespace ballast

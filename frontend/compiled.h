@@ -1,0 +1,82 @@
+// Compiled: a Program lowered to the plugin's graph and made executable. A call is one ABI call: it
+// binds arguments (device buffers or host memory) and outputs; parameters stay bound between calls.
+// Output buffers are taken from earlier calls once nobody holds them. One call at a time (locked).
+#pragma once
+
+#include "frontend/context.h"
+#include "frontend/program.h"
+
+#include <ballast/graph.h>
+#include <ballast/sink.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ballast {
+
+enum class Replay : int32_t { kAuto = 1, kList = 2, kNative = 3, kStitch = 4 };  // BALLAST_REPLAY_*
+
+struct JitOptions {
+  std::optional<JitLevel> level;  // unset: default_jit_level()
+  Replay replay = Replay::kAuto;
+};
+
+struct CompiledInfo {
+  uint64_t launch_count = 0;       // kernels per run, before stitching
+  uint64_t submit_count = 0;       // enqueues per run
+  uint64_t node_count = 0;         // after the passes
+  uint64_t arena_bytes = 0;        // planned memory for temporaries
+  uint64_t naive_bytes = 0;        // each temporary with memory of its own
+  uint64_t lower_bound_bytes = 0;  // largest sum of temporaries alive at once
+  uint64_t constant_bytes = 0;
+  uint64_t sink_allocations = 0;  // made during sink runs
+  double sink_submits_per_step = 0;
+  Replay replay = Replay::kAuto;
+  JitLevel level = JitLevel::kO1;
+  std::string text;  // the optimized graph
+};
+
+// One argument of a sunk run: a tensor per step along the leading axis, or one for all steps.
+struct Queue {
+  Tensor data;
+  bool is_stacked = true;
+
+  TensorType step_type() const;
+};
+inline Queue each(Tensor stacked) { return {std::move(stacked), true}; }
+inline Queue repeat(Tensor tensor) { return {std::move(tensor), false}; }
+
+class Compiled {
+ public:
+  Compiled(Program program, const JitOptions& options);
+  ~Compiled();
+
+  std::vector<Tensor> run(const std::vector<Tensor>& arguments);
+  // n steps in one ABI call; outputs are stacked: [n, ...].
+  std::vector<Tensor> run_sink(uint64_t n, const std::vector<Queue>& queues);
+
+  const Program& program() const { return program_; }
+  CompiledInfo info();
+
+ private:
+  struct State;  // a parameter, and the buffer that is bound for it
+  struct Output;
+  void lower();
+  void bind_states();
+  void ensure_sink(uint64_t slots);
+  std::vector<BufferPtr> take_outputs(uint64_t n);
+
+  Program program_;
+  JitOptions options_;
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  ballast_executable* executable_ = nullptr;
+  ballast_sink* sink_ = nullptr;
+  uint64_t sink_slots_ = 0;
+  std::vector<State> states_;
+  std::vector<Output> outputs_;
+};
+
+}  // namespace ballast

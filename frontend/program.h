@@ -1,0 +1,72 @@
+// Program: the functional IR that every transform reads and writes. Equations are in order; a
+// variable is assigned once and identified by its address. A Program is a value: copying one shares
+// its variables, which never change.
+#pragma once
+
+#include "frontend/attrs.h"
+#include "frontend/parameter.h"
+#include "frontend/tensor.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ballast {
+
+struct Variable {
+  TensorType type;
+};
+using Var = std::shared_ptr<const Variable>;
+
+// A variable, or a literal (a host tensor with one element).
+struct Atom {
+  Var var;
+  Tensor literal;
+
+  const TensorType& type() const { return var ? var->type : literal.type(); }
+};
+
+struct Equation {
+  std::string primitive;
+  std::vector<Atom> inputs;
+  Attrs attrs;
+  std::vector<Var> outputs;
+  Where where;
+};
+
+struct Program {
+  struct Captured {
+    Var var;
+    Tensor value;  // concrete, or traced by an enclosing trace
+  };
+  struct State {
+    Var var;  // the parameter's value before the program
+    Parameter parameter;
+  };
+  struct Effect {
+    Parameter parameter;
+    Atom value;  // the parameter's value after the program
+  };
+
+  std::vector<Var> inputs;
+  std::vector<Captured> captured;
+  std::vector<State> states;
+  std::vector<Equation> equations;
+  std::vector<Atom> outputs;
+  std::vector<Effect> effects;
+};
+
+std::string to_string(const Program& program);
+
+// Throws INTERNAL unless every variable is defined once, before its uses, and the types of all
+// equations are what the plugin infers for them.
+void verify(const Program& program);
+
+// Drops equations, states and captures that neither outputs nor effects need.
+[[nodiscard]] Program eliminate_dead_code(const Program& program);
+
+// Runs the program through bind(): op by op on the device, or into the enclosing trace. Effects are
+// assigned at the end.
+std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs);
+
+}  // namespace ballast

@@ -1,0 +1,84 @@
+// Trees of tensors: a Tensor, or a vector, tuple, pair or array of trees. Functions that are jitted
+// or differentiated take and return them; below that everything is a flat list of leaves.
+#pragma once
+
+#include "frontend/parameter.h"
+#include "frontend/tensor.h"
+
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ballast {
+
+namespace internal {
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+template <class T, class = void>
+struct IsTuple : std::false_type {};
+template <class T>
+struct IsTuple<T, std::void_t<decltype(std::tuple_size<T>::value)>> : std::true_type {};
+
+}  // namespace internal
+
+// Calls visit(tensor) on every leaf in order; `tree` may be const.
+template <class Tree, class Visit>
+void visit_leaves(Tree& tree, Visit&& visit) {
+  using T = std::remove_const_t<Tree>;
+  if constexpr (std::is_same_v<T, Tensor>) {
+    visit(tree);
+  } else if constexpr (std::is_same_v<T, Parameter>) {
+    Tensor value = tree.value();
+    visit(value);
+  } else if constexpr (internal::IsVector<T>::value) {
+    for (auto& element : tree) visit_leaves(element, visit);
+  } else if constexpr (internal::IsTuple<T>::value) {
+    std::apply([&](auto&... elements) { (visit_leaves(elements, visit), ...); }, tree);
+  } else {
+    static_assert(std::is_same_v<T, Tensor>,
+                  "expected a Tensor, or a vector, tuple, pair or array of them");
+  }
+}
+
+template <class Tree>
+void append_leaves(const Tree& tree, std::vector<Tensor>& leaves) {
+  visit_leaves(tree, [&](const Tensor& leaf) { leaves.push_back(leaf); });
+}
+
+template <class Tree>
+std::vector<Tensor> leaves_of(const Tree& tree) {
+  std::vector<Tensor> leaves;
+  append_leaves(tree, leaves);
+  return leaves;
+}
+
+// The tree with its leaves replaced, taken from `next` onwards.
+template <class Tree>
+Tree with_leaves(Tree tree, std::vector<Tensor>::const_iterator& next) {
+  visit_leaves(tree, [&](Tensor& leaf) { leaf = *next++; });
+  return tree;
+}
+
+template <class Tree>
+Tree with_leaves(Tree tree, const std::vector<Tensor>& leaves) {
+  auto next = leaves.cbegin();
+  return with_leaves(std::move(tree), next);
+}
+
+// What an argument is inside a traced function: a parameter arrives as a tensor.
+template <class T>
+auto as_argument(const T& argument) {
+  if constexpr (std::is_same_v<T, Parameter>) {
+    return argument.value();
+  } else {
+    return argument;
+  }
+}
+
+}  // namespace ballast
