@@ -1,18 +1,21 @@
 // Device memory: a counted slice of the pool, or a view of another buffer.
 //
 // Reference-counted by std::shared_ptr. Destruction returns the block to the pool in stream order
-// and never waits.
+// and never waits. Any thread may use a buffer.
 #pragma once
 
 #include "device/device.h"
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 namespace ballast::device {
 
 class Buffer;
 using BufferPtr = std::shared_ptr<Buffer>;
+struct StreamState;
 
 class Buffer {
  public:
@@ -26,20 +29,25 @@ class Buffer {
   uint64_t size() const { return size_; }
   // What a kernel argument takes; covers at least size() bytes (never null, also for size 0).
   cl_mem mem() const { return mem_; }
-  // Streams other than the device's default tell the buffer that they used it, so that its memory
-  // is not reused before they are done. Called by Stream.
+  // Names mem() for ever: equal serials are the same memory object, alive.
+  uint64_t serial() const { return serial_; }
+  // Streams other than the device's default tell the buffer that they are about to use it, so that
+  // its memory is not reused before they are done, and that they start after the default stream's
+  // work on the block's previous owner. Called by Stream.
   void note_use(Stream& stream);
 
  private:
   Buffer() = default;
   DevicePtr device_;
   BufferPtr parent_;
-  Block* block_ = nullptr;
+  Block* block_ = nullptr;  // the root's
+  uint64_t offset_ = 0;     // from the block's start
   uint64_t size_ = 0;
   cl_mem mem_ = nullptr;
+  uint64_t serial_ = 0;
   MemHandle view_;
-  struct ForeignUses;
-  std::unique_ptr<ForeignUses> foreign_uses_;
+  std::mutex uses_mutex_;
+  std::vector<std::weak_ptr<StreamState>> foreign_uses_;
 };
 
 }  // namespace ballast::device

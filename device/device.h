@@ -16,6 +16,7 @@
 namespace ballast::device {
 
 class Stream;
+struct StreamState;
 class ProgramCache;
 class Profile;
 
@@ -33,8 +34,8 @@ struct DeviceInfo {
 };
 
 struct DeviceOptions {
-  uint64_t memory_limit = 0;    // bytes; 0: none
-  int device_class = 0;         // force a DeviceClass; 0: by type
+  uint64_t memory_limit = 0;  // bytes; 0: none
+  int device_class = 0;       // force a DeviceClass; 0: by type
   bool profile = false;
 };
 
@@ -62,7 +63,7 @@ class Device : public std::enable_shared_from_this<Device> {
   cl_device_id id() const;
   Pool& pool();
   Counters& counters();
-  Profile* profile();              // nullptr unless options().profile
+  Profile* profile();  // nullptr unless options().profile
   Stream& default_stream();
   // Builds (or finds) the program and returns a new kernel object of it, owned by the caller.
   // Thread-safe. Throws kBuildFailed with the log.
@@ -71,12 +72,13 @@ class Device : public std::enable_shared_from_this<Device> {
   void prebuild(const std::vector<SourcePtr>& sources);
   // Waits for all streams of the device; throws the first failure of any.
   void sync();
-  // Sticky failure: once set, every submit throws it.
+  // Sticky failure: once set, every allocation and submit throws it.
   void mark_lost(const std::string& why);
   void check_usable() const;
+  // For sync(); called by Stream.
+  void add_stream(const std::shared_ptr<StreamState>& stream);
 
  private:
-  friend class Stream;
   struct Impl;
   explicit Device(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

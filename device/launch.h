@@ -28,9 +28,9 @@ SourcePtr make_source(std::string text, std::string options = {});
 struct Arg {
   enum class Kind : uint8_t { kBuffer, kScalar, kLocal };
   Kind kind = Kind::kScalar;
-  uint8_t size = 0;            // kScalar: bytes used of `bits`
-  uint32_t slot = 0;           // kBuffer
-  uint64_t bits = 0;           // kScalar: the value; kLocal: bytes of __local memory
+  uint8_t size = 0;   // kScalar: bytes used of `bits`
+  uint32_t slot = 0;  // kBuffer
+  uint64_t bits = 0;  // kScalar: the value; kLocal: bytes of __local memory
 };
 
 struct Launch {

@@ -2,18 +2,14 @@
 //
 // A Block is a slice of a driver allocation (an OpenCL sub-buffer). Freed blocks are reused in
 // stream order: a block used on the device's default stream only can be handed out again at once,
-// because everything later runs after it; a block used on other streams waits for their events.
-// Thread-safe.
+// because everything later on that stream runs after it (Buffer::note_use orders other streams
+// behind it); a block used on other streams waits for their events. Thread-safe.
 #pragma once
 
 #include "device/cl.h"
 
 #include <cstdint>
-#include <list>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <vector>
 
 namespace ballast::device {
@@ -27,7 +23,21 @@ struct PoolStats {
   double fragmentation() const;
 };
 
-struct Block;  // pool.cpp
+// A slice that the pool handed out. `mem` is kept with the slice while it lies free, so handing out
+// the same slice again costs no OpenCL call; `serial` names that cl_mem and is never used twice
+// (a cl_mem's address may be).
+struct Block {
+  cl_mem driver = nullptr;
+  uint64_t offset = 0, size = 0;
+  MemHandle mem;
+  uint64_t serial = 0;
+  // How much the default stream had submitted when the memory was last freed.
+  uint64_t ordered_after = 0;
+};
+
+// A number for a cl_mem, unique in the process.
+uint64_t next_serial();
+MemHandle make_sub_buffer(cl_mem driver, uint64_t offset, uint64_t size);
 
 class Pool {
  public:
@@ -36,10 +46,12 @@ class Pool {
   ~Pool();
   Pool(const Pool&) = delete;
 
-  // Throws kOutOfDeviceMemory naming the request and the pool's state, after trimming once.
+  // Throws kOutOfDeviceMemory naming the request and the pool's state, after waiting for pending
+  // blocks and trimming once. Zero bytes take the smallest block.
   Block* allocate(uint64_t size);
-  // `pending`: events that must be done before the block may be handed out again (may be empty).
-  void free(Block* block, std::vector<cl_event> pending);
+  // `pending`: events that must be done before the block may be handed out again (may be empty);
+  // the pool retains them.
+  void free(Block* block, const std::vector<cl_event>& pending);
   // Returns wholly free driver blocks to the driver.
   void trim();
   void reset_peak();

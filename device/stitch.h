@@ -3,11 +3,10 @@
 //
 // Works on the text of the recorded kernels: each becomes a plain function whose group ids are loop
 // variables, called in recorded order by one work-item. Binding pointers advance per step.
+// Keeps the static buffers alive. One thread at a time.
 #pragma once
 
 #include "device/command_list.h"
-
-#include <optional>
 
 namespace ballast::device {
 
@@ -21,7 +20,8 @@ struct StitchBinding {
 class Stitched {
  public:
   // nullptr where the list cannot be stitched (copies, work-groups of several items with local
-  // memory or barriers, a source it cannot parse); `why` then says so.
+  // memory or barriers, a source it cannot parse or the driver does not compile); `why` then says
+  // so. The list may be destroyed afterwards.
   static std::unique_ptr<Stitched> make(const DevicePtr& device, const CommandList& list,
                                         size_t binding_count, std::string* why);
   ~Stitched();
@@ -36,7 +36,8 @@ class Stitched {
   std::unique_ptr<Impl> impl_;
 };
 
-// The estimated work of one step: bytes of all buffers that the launches touch, summed per launch.
+// The estimated work of one step: bytes of all static buffers that the launches touch, summed per
+// launch. (What a binding holds is known at replay only.)
 uint64_t touched_bytes(const CommandList& list);
 
 }  // namespace ballast::device

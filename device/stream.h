@@ -7,10 +7,11 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace ballast::device {
 
-class CommandList;
+class Kernel;
 
 class Stream {
  public:
@@ -22,9 +23,10 @@ class Stream {
   cl_command_queue queue() const;
 
   // Enqueues a launch with slot i bound to buffers[i]. Thread-safe: kernel objects are private to
-  // the call (a per-stream cache of kernels by source and entry, under the stream's lock).
+  // the stream (a cache by source and entry) and used under its lock.
   void submit(const Launch& launch, Buffer* const* buffers, size_t buffer_count);
-  // Reads `source` before returning (stages it).
+  // Reads `source` before returning (stages it); waits for earlier work only where the staging
+  // memory is used up.
   void write(Buffer& target, uint64_t offset, const void* source, uint64_t size);
   // Has written `target` when it returns.
   void read(void* target, Buffer& source, uint64_t offset, uint64_t size);
@@ -40,8 +42,21 @@ class Stream {
   // Throws the sticky failure, if any.
   void check() const;
 
+  // For this folder: the part that outlives the stream, and the steps around an enqueue.
+  StreamState& state() const;
+  const std::shared_ptr<StreamState>& shared_state() const;
+  // Throws if nothing may be submitted; tells the buffer that this stream uses it.
+  void begin();
+  void use(Buffer& buffer);
+  // `event`: where the enqueue call may store an event, nullptr unless the device profiles.
+  cl_event* profile_event(cl_event* event) const;
+  // Checks the enqueue call's result and counts it; hands the event to the profile under `label`.
+  void end(cl_int code, const char* call, const std::string& label, cl_event event);
+
  private:
-  friend class CommandList;
+  void check_range(const char* call, const Buffer& buffer, uint64_t offset, uint64_t size) const;
+  Kernel& kernel_for(const Launch& launch, std::unique_lock<std::mutex>& lock);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,89 @@
+#include "device/buffer.h"
+
+#include "device/stream.h"
+#include "device/stream_state.h"
+
+#include <algorithm>
+
+namespace ballast::device {
+
+BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
+  device->check_usable();
+  BufferPtr buffer(new Buffer);
+  buffer->block_ = device->pool().allocate(size);
+  buffer->device_ = device;
+  buffer->size_ = size;
+  buffer->mem_ = buffer->block_->mem.get();
+  buffer->serial_ = buffer->block_->serial;
+  return buffer;
+}
+
+BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) {
+  const uint64_t alignment = parent->device_->info().buffer_alignment;
+  if (offset % alignment != 0) {
+    fail(Code::kInvalidArgument, "[view] offset {} is not a multiple of the alignment {}", offset,
+         alignment);
+  }
+  if (offset > parent->size_ || size > parent->size_ - offset) {
+    fail(Code::kInvalidArgument, "[view] {} bytes at offset {} exceed the parent's {} bytes", size,
+         offset, parent->size_);
+  }
+  BufferPtr buffer(new Buffer);
+  buffer->device_ = parent->device_;
+  // Views of views refer to the root: OpenCL has no sub-buffers of sub-buffers.
+  buffer->parent_ = parent->parent_ ? parent->parent_ : parent;
+  buffer->block_ = parent->block_;
+  buffer->offset_ = parent->offset_ + offset;
+  buffer->size_ = size;
+  if (offset == 0 && size == parent->size_) {
+    buffer->mem_ = parent->mem_;
+    buffer->serial_ = parent->serial_;
+    buffer->parent_ = parent;  // whose mem() it shares
+    return buffer;
+  }
+  const Block& block = *buffer->block_;
+  // A sub-buffer needs a byte, which an empty view at the very end takes from the block's start.
+  const uint64_t start = buffer->offset_ < block.size ? buffer->offset_ : 0;
+  buffer->view_ = make_sub_buffer(block.driver, block.offset + start, std::max<uint64_t>(size, 1));
+  buffer->mem_ = buffer->view_.get();
+  buffer->serial_ = next_serial();
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (parent_ || block_ == nullptr) return;
+  std::vector<EventHandle> markers;
+  std::vector<cl_event> pending;
+  for (const std::weak_ptr<StreamState>& use : foreign_uses_) {
+    // A stream that is gone has waited for its work.
+    const std::shared_ptr<StreamState> stream = use.lock();
+    if (!stream) continue;
+    cl_event event = nullptr;
+    if (clEnqueueMarkerWithWaitList(stream->queue.get(), 0, nullptr, &event) != CL_SUCCESS)
+      continue;
+    clFlush(stream->queue.get());
+    markers.emplace_back(event);
+    pending.push_back(event);
+  }
+  block_->ordered_after = device_->default_stream().state().submitted.load();
+  device_->pool().free(block_, pending);
+}
+
+void Buffer::note_use(Stream& stream) {
+  if (parent_) return parent_->note_use(stream);
+  const std::shared_ptr<StreamState>& state = stream.shared_state();
+  std::lock_guard lock(uses_mutex_);
+  for (const std::weak_ptr<StreamState>& use : foreign_uses_) {
+    if (!use.owner_before(state) && !state.owner_before(use)) return;
+  }
+  Stream& main = device_->default_stream();
+  if (main.state().completed.load() < block_->ordered_after) {
+    stream.wait_for(main.marker().get());
+  }
+  const auto is_gone = [](const std::weak_ptr<StreamState>& use) { return use.expired(); };
+  foreign_uses_.erase(std::remove_if(foreign_uses_.begin(), foreign_uses_.end(), is_gone),
+                      foreign_uses_.end());
+  foreign_uses_.push_back(state);
+}
+
+}  // namespace ballast::device

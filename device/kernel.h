@@ -1,0 +1,43 @@
+// A kernel object that remembers its arguments, so that only changed ones are set again.
+//
+// Owned by one stream or one recording; not thread-safe (an OpenCL kernel's arguments are not).
+#pragma once
+
+#include "device/buffer.h"
+
+#include <vector>
+
+namespace ballast::device {
+
+// A launch's size as OpenCL takes it: without trailing dimensions of one work-item.
+struct Geometry {
+  cl_uint dimensions = 1;
+  size_t global[3] = {1, 1, 1};
+  size_t local[3] = {1, 1, 1};
+};
+// Throws kInvalidArgument for an empty launch or one that work-groups do not divide.
+Geometry geometry_of(const Launch& launch);
+
+class Kernel {
+ public:
+  explicit Kernel(KernelHandle handle) : handle_(std::move(handle)) {}
+
+  cl_kernel get() const { return handle_.get(); }
+  void set_buffer(cl_uint index, const Buffer& buffer);
+  void set_scalar(cl_uint index, const void* value, size_t size);
+  // Scalars and local memory of `launch`; its buffers are set one by one.
+  void set_values(const Launch& launch);
+
+ private:
+  // What an argument holds: a buffer's serial, a scalar's bits or a size of local memory.
+  struct Held {
+    uint64_t value = 0;
+    bool is_set = false;
+  };
+  bool holds(cl_uint index, uint64_t value);
+
+  KernelHandle handle_;
+  std::vector<Held> held_;
+};
+
+}  // namespace ballast::device

@@ -1,0 +1,303 @@
+#include "device/pool.h"
+
+#include "device/error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <list>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace ballast::device {
+namespace {
+
+constexpr uint64_t kMinDriverBlock = 8ull << 20;
+
+struct Region;
+
+// One slice of a region. Free neighbours stay apart until a request finds no fit: programs free and
+// ask for the same sizes again and again, and an exact fit keeps its sub-buffer.
+struct Slice : Block {
+  Region* region = nullptr;
+  std::list<Slice>::iterator self;
+  bool is_free = true;
+};
+
+struct Region {
+  uint64_t number = 0;  // age, so that equal fits are taken in a fixed order
+  uint64_t size = 0;
+  MemHandle mem;
+  std::list<Slice> slices;  // by offset, without gaps
+};
+
+struct BySize {
+  using is_transparent = void;
+  bool operator()(const Slice* a, const Slice* b) const {
+    if (a->size != b->size) return a->size < b->size;
+    if (a->region != b->region) return a->region->number < b->region->number;
+    return a->offset < b->offset;
+  }
+  bool operator()(const Slice* a, uint64_t size) const { return a->size < size; }
+};
+
+struct Pending {
+  Slice* slice;
+  std::vector<EventHandle> events;
+};
+
+}  // namespace
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> serial{0};
+  return ++serial;
+}
+
+MemHandle make_sub_buffer(cl_mem driver, uint64_t offset, uint64_t size) {
+  const cl_buffer_region region{offset, size};
+  cl_int code = CL_SUCCESS;
+  MemHandle mem(
+      clCreateSubBuffer(driver, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
+  cl_check(code, "clCreateSubBuffer");
+  return mem;
+}
+
+double PoolStats::fragmentation() const {
+  const uint64_t free_bytes = reserved - in_use;
+  return free_bytes == 0 ? 0.0 : 1.0 - double(largest_free) / double(free_bytes);
+}
+
+struct Pool::Impl {
+  cl_context context;
+  uint64_t configured_limit;
+  uint64_t limit;      // the smaller of the configured one and the device's memory
+  uint64_t max_block;  // largest single driver allocation
+  uint64_t alignment;
+  mutable std::mutex mutex;
+  std::list<Region> regions;
+  std::set<Slice*, BySize> free_slices;
+  std::vector<Pending> pending;
+  PoolStats stats;
+  uint64_t regions_made = 0;
+
+  void insert_free(Slice& slice) {
+    slice.is_free = true;
+    free_slices.insert(&slice);
+  }
+
+  // Moves slices whose events are done to the free set; `wait` for them first.
+  void collect_pending(bool wait) {
+    auto done = [&](Pending& entry) {
+      for (EventHandle& event : entry.events) {
+        const cl_event raw = event.get();
+        // A failed command has ended too: its stream reports it.
+        if (wait)
+          clWaitForEvents(1, &raw);
+        else if (event_status(raw) > CL_COMPLETE)
+          return false;
+      }
+      insert_free(*entry.slice);
+      return true;
+    };
+    pending.erase(std::remove_if(pending.begin(), pending.end(), done), pending.end());
+  }
+
+  // Joins neighbouring free slices everywhere.
+  void merge() {
+    for (Region& region : regions) {
+      for (auto slice = region.slices.begin(); slice != region.slices.end(); ++slice) {
+        if (!slice->is_free) continue;
+        auto next = std::next(slice);
+        if (next == region.slices.end() || !next->is_free) continue;
+        free_slices.erase(&*slice);
+        slice->mem.reset();
+        while (next != region.slices.end() && next->is_free) {
+          free_slices.erase(&*next);
+          slice->size += next->size;
+          slice->ordered_after = std::max(slice->ordered_after, next->ordered_after);
+          next = region.slices.erase(next);
+        }
+        free_slices.insert(&*slice);
+      }
+    }
+  }
+
+  void release_free_regions() {
+    merge();
+    for (auto region = regions.begin(); region != regions.end();) {
+      Slice& first = region->slices.front();
+      if (region->slices.size() == 1 && first.is_free) {
+        free_slices.erase(&first);
+        stats.reserved -= region->size;
+        region = regions.erase(region);
+      } else {
+        ++region;
+      }
+    }
+  }
+
+  // Takes the best fit and gives back what is left over; nullptr if nothing fits.
+  Slice* take(uint64_t size) {
+    auto fit = free_slices.lower_bound(size);
+    if (fit == free_slices.end()) return nullptr;
+    Slice& slice = **fit;
+    if (slice.size > size) {
+      free_slices.erase(fit);
+      slice.mem.reset();
+      add_slice(*slice.region, std::next(slice.self), slice.offset + size, slice.size - size)
+          .ordered_after = slice.ordered_after;
+      slice.size = size;
+    } else {
+      free_slices.erase(fit);
+    }
+    slice.is_free = false;
+    return &slice;
+  }
+
+  Slice& add_slice(Region& region, std::list<Slice>::iterator before, uint64_t offset,
+                   uint64_t size) {
+    auto slice = region.slices.emplace(before);
+    slice->region = &region;
+    slice->driver = region.mem.get();
+    slice->self = slice;
+    slice->offset = offset;
+    slice->size = size;
+    insert_free(*slice);
+    return *slice;
+  }
+
+  bool add_region(uint64_t size) {
+    if (size > max_block || stats.reserved > limit || size > limit - stats.reserved) return false;
+    cl_int code = CL_SUCCESS;
+    MemHandle mem(clCreateBuffer(context, CL_MEM_READ_WRITE, size, nullptr, &code));
+    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+        code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) {
+      return false;
+    }
+    cl_check(code, "clCreateBuffer");
+    Region& region = regions.emplace_back();
+    region.number = regions_made++;
+    region.size = size;
+    region.mem = std::move(mem);
+    add_slice(region, region.slices.end(), 0, size);
+    stats.reserved += size;
+    stats.peak_reserved = std::max(stats.peak_reserved, stats.reserved);
+    ++stats.driver_allocations;
+    return true;
+  }
+
+  bool grow(uint64_t size) {
+    const uint64_t step = std::max(kMinDriverBlock, (stats.reserved / 8) & ~(alignment - 1));
+    // A request that would fill most of a block gets one of its own size.
+    return (size <= step / 2 && add_region(step)) || add_region(size);
+  }
+
+  Slice* find(uint64_t size) {
+    if (!pending.empty()) collect_pending(false);
+    if (Slice* slice = take(size)) return slice;
+    merge();
+    if (Slice* slice = take(size)) return slice;
+    if (grow(size)) return take(size);
+    collect_pending(true);
+    merge();
+    if (Slice* slice = take(size)) return slice;
+    release_free_regions();
+    return grow(size) ? take(size) : nullptr;
+  }
+};
+
+Pool::Pool(cl_context context, uint64_t limit, uint64_t alignment) : impl_(new Impl) {
+  cl_device_id device = nullptr;
+  cl_check(clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof(device), &device, nullptr),
+           "clGetContextInfo");
+  // PoCL commits memory at first use, so the device's own bounds are checked here.
+  const uint64_t memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  impl_->context = context;
+  impl_->configured_limit = limit;
+  impl_->limit = limit == 0 ? memory : std::min(limit, memory);
+  impl_->max_block = device_value<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  impl_->alignment = alignment;
+}
+
+Pool::~Pool() = default;
+
+Block* Pool::allocate(uint64_t size) {
+  Impl& pool = *impl_;
+  std::lock_guard lock(pool.mutex);
+  // Rounding up must not wrap around.
+  const bool is_absurd = size > UINT64_MAX - pool.alignment;
+  const uint64_t rounded =
+      is_absurd ? size
+                : std::max((size + pool.alignment - 1) & ~(pool.alignment - 1), pool.alignment);
+  Slice* slice = is_absurd ? nullptr : pool.find(rounded);
+  if (slice == nullptr) {
+    fail(Code::kOutOfDeviceMemory,
+         "[allocate] {} bytes do not fit: {} in use, {} reserved, limit {}{}, largest single block "
+         "{}",
+         size, pool.stats.in_use, pool.stats.reserved, pool.limit,
+         pool.configured_limit == 0 ? " (the device's memory)" : "", pool.max_block);
+  }
+  if (!slice->mem) {
+    try {
+      slice->mem = make_sub_buffer(slice->driver, slice->offset, slice->size);
+    } catch (...) {
+      pool.insert_free(*slice);
+      throw;
+    }
+    slice->serial = next_serial();
+  }
+  pool.stats.in_use += slice->size;
+  pool.stats.peak_in_use = std::max(pool.stats.peak_in_use, pool.stats.in_use);
+  ++pool.stats.pool_allocations;
+  return slice;
+}
+
+void Pool::free(Block* block, const std::vector<cl_event>& pending) {
+  std::lock_guard lock(impl_->mutex);
+  Slice& slice = static_cast<Slice&>(*block);
+  impl_->stats.in_use -= slice.size;
+  if (pending.empty()) {
+    impl_->insert_free(slice);
+    return;
+  }
+  Pending entry{&slice, {}};
+  for (cl_event event : pending) {
+    clRetainEvent(event);
+    entry.events.emplace_back(event);
+  }
+  impl_->pending.push_back(std::move(entry));
+}
+
+void Pool::trim() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->collect_pending(false);
+  impl_->release_free_regions();
+}
+
+void Pool::reset_peak() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->stats.peak_in_use = impl_->stats.in_use;
+  impl_->stats.peak_reserved = impl_->stats.reserved;
+}
+
+PoolStats Pool::stats() const {
+  std::lock_guard lock(impl_->mutex);
+  PoolStats stats = impl_->stats;
+  // Neighbouring free slices count as the one block that a request would find.
+  for (const Region& region : impl_->regions) {
+    uint64_t run = 0;
+    for (const Slice& slice : region.slices) {
+      if (!slice.is_free) {
+        run = 0;
+        continue;
+      }
+      if (run == 0) ++stats.free_blocks;
+      run += slice.size;
+      stats.largest_free = std::max(stats.largest_free, run);
+    }
+  }
+  return stats;
+}
+
+}  // namespace ballast::device

@@ -1,0 +1,132 @@
+#include "device/program_cache.h"
+
+#include "device/device.h"
+#include "device/disk_cache.h"
+
+#include <spdlog/spdlog.h>
+#include <xxhash.h>
+
+#include <mutex>
+#include <regex>
+#include <unordered_map>
+
+namespace ballast::device {
+namespace {
+
+struct Entry {
+  std::mutex mutex;  // held while building, so that a second asker waits
+  ProgramHandle program;
+};
+
+// "conv_f32, bias_f32": the kernels of a source, for messages.
+std::string kernel_names(const std::string& text) {
+  static const std::regex pattern(R"(\b(?:__)?kernel\s+void\s+(\w+)\s*\()");
+  std::string names;
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+    const std::string name = (*match)[1];
+    if (name == "_at_least_one_kernel") continue;  // Halide's placeholder
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+std::string build_log(cl_program program, cl_device_id id) {
+  size_t size = 0;
+  clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+  std::string log(size, '\0');
+  clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  return log.c_str();
+}
+
+}  // namespace
+
+struct ProgramCache::Impl {
+  explicit Impl(Device& owner) : device(owner), disk(DiskCache::from_environment()) {}
+  Device& device;
+  DiskCache disk;
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
+
+  std::string file_name(const Source& source) const {
+    const DeviceInfo& info = device.info();
+    const std::string key =
+        fmt::format("1\n{}\n{}\n{}\n{}", source.id, info.name, info.platform, info.driver);
+    const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+    return fmt::format("{:016x}{:016x}.bin", hash.high64, hash.low64);
+  }
+
+  ProgramHandle load(const Source& source, const std::string& name) {
+    const std::optional<std::string> bytes = disk.load(name);
+    if (!bytes) return nullptr;
+    const cl_device_id id = device.id();
+    const size_t size = bytes->size();
+    const auto* data = reinterpret_cast<const unsigned char*>(bytes->data());
+    cl_int code = CL_SUCCESS, status = CL_SUCCESS;
+    ProgramHandle program(
+        clCreateProgramWithBinary(device.context(), 1, &id, &size, &data, &status, &code));
+    if (code == CL_SUCCESS && status == CL_SUCCESS &&
+        clBuildProgram(program.get(), 1, &id, source.options.c_str(), nullptr, nullptr) ==
+            CL_SUCCESS) {
+      ++device.counters().programs_cached;
+      return program;
+    }
+    spdlog::warn("[cache] the driver refuses the stored program {}; it is built anew", name);
+    disk.remove(name);
+    return nullptr;
+  }
+
+  ProgramHandle build(const Source& source) {
+    const cl_device_id id = device.id();
+    const char* text = source.text.data();
+    const size_t size = source.text.size();
+    cl_int code = CL_SUCCESS;
+    ProgramHandle program(clCreateProgramWithSource(device.context(), 1, &text, &size, &code));
+    cl_check(code, "clCreateProgramWithSource");
+    code = clBuildProgram(program.get(), 1, &id, source.options.c_str(), nullptr, nullptr);
+    if (code != CL_SUCCESS) {
+      fail(Code::kBuildFailed, "[build] {}: {} (options \"{}\")\n{}", kernel_names(source.text),
+           cl_code_name(code), source.options, build_log(program.get(), id));
+    }
+    ++device.counters().programs_built;
+    return program;
+  }
+
+  void store(cl_program program, const std::string& name) {
+    size_t size = 0;
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr) !=
+            CL_SUCCESS ||
+        size == 0) {
+      return;  // a driver without binaries
+    }
+    std::string bytes(size, '\0');
+    auto* data = reinterpret_cast<unsigned char*>(bytes.data());
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) ==
+        CL_SUCCESS) {
+      disk.store(name, bytes);
+    }
+  }
+};
+
+ProgramCache::ProgramCache(Device& device) : impl_(new Impl(device)) {}
+ProgramCache::~ProgramCache() = default;
+
+cl_program ProgramCache::get(const SourcePtr& source) {
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(impl_->mutex);
+    std::shared_ptr<Entry>& slot = impl_->entries[source->id];
+    if (!slot) slot = std::make_shared<Entry>();
+    entry = slot;
+  }
+  std::lock_guard lock(entry->mutex);
+  if (entry->program) return entry->program.get();
+  const std::string name = impl_->file_name(*source);
+  entry->program = impl_->load(*source, name);
+  if (!entry->program) {
+    entry->program = impl_->build(*source);
+    impl_->store(entry->program.get(), name);
+  }
+  return entry->program.get();
+}
+
+}  // namespace ballast::device

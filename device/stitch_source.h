@@ -1,0 +1,56 @@
+// The text side of stitching: OpenCL C kernels become plain functions whose ids are parameters.
+//
+// Parses only the top level (preprocessor lines, declarations, functions, kernels) and a kernel's
+// parameter list; bodies are copied with the id queries and `restrict` replaced. Whatever it does
+// not understand, it refuses with a reason. No OpenCL calls.
+#pragma once
+
+#include "device/launch.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ballast::device {
+
+// Thrown inside stitching only; Stitched::make turns it into its `why`.
+struct StitchRefusal {
+  std::string why;
+};
+
+struct KernelParameter {
+  std::string type;  // without address space, `const` and `restrict`: "float", "int"
+  bool is_pointer = false;
+};
+
+// One kernel as a function: `text` defines `name`, which takes the ids (see kIdParameters) and then
+// the kernel's own parameters.
+struct KernelFunction {
+  std::string name;
+  std::vector<KernelParameter> parameters;
+  bool needs_one_item_groups = false;  // it has barriers or uses local memory
+};
+
+// Collects the functions of many sources in one translation unit.
+class StitchUnit {
+ public:
+  // Adds everything in the source once; later calls with an equal id do nothing.
+  void add(const Source& source);
+  const KernelFunction& kernel(const Source& source, const std::string& entry) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  void add_declaration(const std::string& item);
+  void add_kernel(const std::string& item, const std::string& prefix,
+                  std::map<std::string, KernelFunction>* kernels);
+
+  std::string text_;
+  std::map<std::string, std::map<std::string, KernelFunction>> sources_;  // id, entry
+  std::map<std::string, std::string> declarations_;                       // name, text
+};
+
+// Group, local and size of a work-item, in the order in which calls pass them.
+extern const char* const kIdParameters;
+
+}  // namespace ballast::device
