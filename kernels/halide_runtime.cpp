@@ -189,10 +189,13 @@ bool has_aot_kernel(const std::string& name) { return find_row(name) != nullptr;
 
 HostFunction aot_kernel(const std::string& name, device::DeviceClass device_class) {
   const AotRow* row = find_row(name);
-  if (row == nullptr) {
-    fail(Code::kUnimplemented, "[{}] no kernel of this name was built", name);
+  const bool is_cpu = device_class == device::DeviceClass::kCpu;
+  const HostFunction function = row == nullptr ? nullptr : is_cpu ? row->cpu : row->gpu;
+  if (function == nullptr) {
+    fail(Code::kUnimplemented, "[{}] no kernel of this name was built for this class of device",
+         name);
   }
-  return device_class == device::DeviceClass::kCpu ? row->cpu : row->gpu;
+  return function;
 }
 
 }  // namespace ballast::kernels

@@ -1,7 +1,7 @@
 # The kernels built ahead of time: one row per variant, each with a schedule for CPU-class and one
 # for GPU-class devices.
 #
-#   ballast_kernel(<name> GENERATOR <generator> [PARAMS <key=value>...])
+#   ballast_kernel(<name> GENERATOR <generator> [CLASSES cpu|gpu] [PARAMS <key=value>...])
 #
 # runs the generator once with device_class=cpu and once with device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
 # kernels::aot_kernel("<name>", device_class) looks in. Halide's own add_halide_library makes four
@@ -20,11 +20,14 @@ set(BALLAST_KERNEL_NAMES "")
 set(BALLAST_KERNEL_OBJECTS "")
 
 function(ballast_kernel name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR" "PARAMS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR" "CLASSES;PARAMS")
+  if(NOT ARG_CLASSES)
+    set(ARG_CLASSES cpu gpu)
+  endif()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/aot")
   file(MAKE_DIRECTORY "${folder}")
   set(objects "")
-  foreach(class cpu gpu)
+  foreach(class IN LISTS ARG_CLASSES)
     set(function "ballast_${name}_${class}")
     set(object "${folder}/${function}.o")
     add_custom_command(
@@ -37,6 +40,7 @@ function(ballast_kernel name)
     list(APPEND objects "${object}")
   endforeach()
   set(BALLAST_KERNEL_NAMES ${BALLAST_KERNEL_NAMES} ${name} PARENT_SCOPE)
+  set_property(GLOBAL PROPERTY BALLAST_CLASSES_${name} ${ARG_CLASSES})
   set(BALLAST_KERNEL_OBJECTS ${BALLAST_KERNEL_OBJECTS} ${objects} PARENT_SCOPE)
 endfunction()
 
@@ -45,11 +49,17 @@ function(ballast_write_kernel_table path)
   set(declarations "")
   set(rows "")
   foreach(name IN LISTS BALLAST_KERNEL_NAMES)
+    set(row "\"${name}\"")
+    get_property(classes GLOBAL PROPERTY BALLAST_CLASSES_${name})
     foreach(class cpu gpu)
-      string(APPEND declarations "int ballast_${name}_${class}_argv(void**);\n")
+      if(class IN_LIST classes)
+        string(APPEND declarations "int ballast_${name}_${class}_argv(void**);\n")
+        string(APPEND row ", ballast_${name}_${class}_argv")
+      else()
+        string(APPEND row ", nullptr")
+      endif()
     endforeach()
-    string(APPEND rows
-           "    {\"${name}\", ballast_${name}_cpu_argv, ballast_${name}_gpu_argv},\n")
+    string(APPEND rows "    {${row}},\n")
   endforeach()
   file(CONFIGURE OUTPUT "${path}" @ONLY CONTENT [[
 #include "kernels/aot_table.h"
