@@ -101,7 +101,9 @@ typedef struct ballast_device_api {
   ballast_error* (*fill)(ballast_stream* stream, ballast_buffer* target, uint64_t offset,
                          uint64_t size, const void* pattern, uint64_t pattern_size);
 
-  /* [T] An in-order queue of device work. */
+  /* [T] An in-order queue of device work. stream_default: the device's own, where memory is reused
+   * without events; the one to use unless work must overlap. Release both alike. */
+  ballast_error* (*stream_default)(ballast_device* device, ballast_stream** out_stream);
   ballast_error* (*stream_create)(ballast_device* device, ballast_stream** out_stream);
   ballast_error* (*stream_release)(ballast_stream* stream);
   /* [T] Waits until everything submitted so far is done; reports the stream's first failure. */

@@ -1,0 +1,215 @@
+#include "graph/executable.h"
+
+#include "graph/text.h"
+
+#include <algorithm>
+
+namespace ballast::graph {
+
+using device::Buffer;
+using device::BufferPtr;
+using device::Code;
+using device::fail;
+using device::Operand;
+using device::Replay;
+
+namespace {
+
+// Below this many bytes touched per step the launches cost more than the work: one work-item that
+// does everything is faster (linear regression 10 -> 1: 17 KB touched; launches ~2 us each).
+constexpr uint64_t kStitchBytes = 64 * 1024;
+
+// What an executable's text shows of a constant.
+constexpr size_t kShownConstantBytes = 16;
+
+}  // namespace
+
+Executable::Executable(const device::DevicePtr& device, const Graph& graph,
+                       const CompileOptions& options)
+    : device_(device),
+      options_(options),
+      graph_(optimize(graph, options.level, device)),
+      text_(print(graph_, kShownConstantBytes)),
+      is_bound_(graph_.states().size()),
+      input_slots_(graph_.inputs().size()),
+      output_slots_(graph_.outputs().size()),
+      list_(device) {
+  for (size_t i = 0; i < is_bound_.size(); ++i) states_.push_back(Buffer::create(device_, 0));
+  record();
+  choose_replay();
+}
+
+void Executable::record() {
+  std::vector<Plan> plans;
+  std::vector<uint64_t> workspace_bytes;
+  for (const Node& node : graph_.nodes()) {
+    const OpCall call{node.op, node.attrs, graph_.types(node.inputs)};
+    plans.push_back(node.op->is_alias ? Plan{}
+                                      : node.op->plan(device_->info().device_class, call,
+                                                      graph_.types(node.outputs)));
+    workspace_bytes.push_back(plans.back().workspace_bytes);
+  }
+  memory_ = plan_memory(graph_, workspace_bytes, device_->info().buffer_alignment);
+  arena_ = Buffer::create(device_, memory_.arena_bytes);
+
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Node& node = graph_.nodes()[i];
+    std::vector<Operand> operands;
+    for (ValueId id : node.inputs) operands.push_back(operand(id));
+    for (ValueId id : node.outputs) operands.push_back(operand(id));
+    if (workspace_bytes[i] > 0) {
+      operands.push_back({arena_view(memory_.workspaces[i], workspace_bytes[i])});
+    }
+    for (device::Launch& launch : plans[i].launches) list_.append(launch, operands);
+  }
+  for (const StateCopy& copy : memory_.copies) {
+    const TensorType& type = graph_.value(copy.value).type;
+    const Plan plan =
+        kernels::plan_copy(device_->info().device_class, type.dtype, {type.elements()}, {1});
+    for (const device::Launch& launch : plan.launches) {
+      list_.append(launch, {operand(copy.value), {states_[copy.state]}});
+    }
+  }
+}
+
+void Executable::choose_replay() {
+  const bool wants_stitch = options_.replay == Replay::kStitch;
+  list_.freeze(wants_stitch ? Replay::kList : options_.replay);
+  const bool is_small = device_->info().device_class == device::DeviceClass::kCpu &&
+                        list_.launch_count() > 1 && device::touched_bytes(list_) <= kStitchBytes;
+  if (!wants_stitch && !(options_.replay == Replay::kAuto && is_small)) return;
+  std::string why;
+  stitched_ =
+      device::Stitched::make(device_, list_, input_slots_.size() + output_slots_.size(), &why);
+  if (!stitched_ && wants_stitch) fail(Code::kUnimplemented, "[graph_compile] stitch: {}", why);
+}
+
+Operand Executable::operand(ValueId id) {
+  const Storage& storage = memory_.values[id];
+  const TensorType& type = graph_.value(id).type;
+  switch (storage.kind) {
+    case Storage::Kind::kInput:
+      return {nullptr, static_cast<uint32_t>(storage.index)};
+    case Storage::Kind::kOutput:
+      return {nullptr, static_cast<uint32_t>(graph_.inputs().size() + storage.index)};
+    case Storage::Kind::kState:
+      return {states_[storage.index]};
+    case Storage::Kind::kArena:
+      return {arena_view(storage.index, type.bytes())};
+    case Storage::Kind::kConstant: {
+      BufferPtr& buffer = constants_[static_cast<ValueId>(storage.index)];
+      if (!buffer) {
+        const auto& data = *graph_.value(static_cast<ValueId>(storage.index)).data;
+        buffer = Buffer::create(device_, data.size());
+        device_->default_stream().write(*buffer, 0, data.data(), data.size());
+        constant_bytes_ += data.size();
+      }
+      return {buffer};
+    }
+    case Storage::Kind::kNone:
+      break;
+  }
+  fail(Code::kInternal, "[graph_compile] value {} has no memory", id);
+}
+
+BufferPtr Executable::arena_view(uint64_t offset, uint64_t size) {
+  BufferPtr& view = arena_views_[{offset, size}];
+  if (!view) view = Buffer::view(arena_, offset, size);
+  return view;
+}
+
+void Executable::bind_state(size_t index, const BufferPtr& buffer) {
+  if (index >= states_.size()) {
+    fail(Code::kInvalidArgument, "[bind_state] state {} of {}", index, states_.size());
+  }
+  const Value& state = graph_.value(graph_.states()[index]);
+  if (buffer->size() < state.type.bytes()) {
+    fail(Code::kInvalidArgument, "[bind_state] state \"{}\" is {} ({} bytes), the buffer has {}",
+         state.name, to_string(state.type), state.type.bytes(), buffer->size());
+  }
+  if (buffer->device() != device_) {
+    fail(Code::kInvalidArgument, "[bind_state] state \"{}\": buffer of another device", state.name);
+  }
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (i != index && states_[i] == buffer) {
+      fail(Code::kInvalidArgument, "[bind_state] states {} and {} would share a buffer", i, index);
+    }
+  }
+  const Busy busy(*this);
+  if (states_[index] == buffer) return;
+  list_.rebind(states_[index].get(), buffer);
+  if (stitched_) stitched_->rebind(states_[index].get(), buffer);
+  states_[index] = buffer;
+  is_bound_[index] = true;
+}
+
+void Executable::run(device::Stream& stream, const std::vector<InputBinding>& inputs,
+                     const std::vector<BufferPtr>& outputs) {
+  if (inputs.size() != input_slots_.size() || outputs.size() != output_slots_.size()) {
+    fail(Code::kInvalidArgument, "[executable_run] takes {} inputs and {} outputs, got {} and {}",
+         input_slots_.size(), output_slots_.size(), inputs.size(), outputs.size());
+  }
+  check_states_bound();
+  const Busy busy(*this);
+  std::vector<BufferPtr> bindings;
+  bindings.reserve(inputs.size() + outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].host != nullptr) {
+      bindings.push_back(input_slot(i));
+      stream.write(*bindings.back(), 0, inputs[i].host, input_type(i).bytes());
+    } else {
+      check_input_size(i, inputs[i].buffer->size());
+      bindings.push_back(inputs[i].buffer);
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i]) check_output_size(i, outputs[i]->size());
+    bindings.push_back(outputs[i] ? outputs[i] : output_slot(i));
+  }
+  if (!stitched_) {
+    list_.replay(stream, bindings);
+    return;
+  }
+  std::vector<device::StitchBinding> stitch;
+  for (const BufferPtr& buffer : bindings) stitch.push_back({buffer.get(), 0, 1});
+  stitched_->run(stream, stitch, 1);
+}
+
+const BufferPtr& Executable::input_slot(size_t i) {
+  if (!input_slots_[i]) input_slots_[i] = Buffer::create(device_, input_type(i).bytes());
+  return input_slots_[i];
+}
+
+const BufferPtr& Executable::output_slot(size_t i) {
+  if (!output_slots_[i]) output_slots_[i] = Buffer::create(device_, output_type(i).bytes());
+  return output_slots_[i];
+}
+
+void Executable::check_states_bound() const {
+  auto unbound = std::find(is_bound_.begin(), is_bound_.end(), false);
+  if (unbound == is_bound_.end()) return;
+  const size_t i = static_cast<size_t>(unbound - is_bound_.begin());
+  fail(Code::kFailedPrecondition, "[executable_run] state {} (\"{}\") is not bound", i,
+       graph_.value(graph_.states()[i]).name);
+}
+
+void Executable::check_input_size(size_t i, uint64_t size) const {
+  if (size >= input_type(i).bytes()) return;
+  fail(Code::kInvalidArgument, "[executable_run] input {} (\"{}\") is {} ({} bytes), got {} bytes",
+       i, graph_.value(graph_.inputs()[i]).name, to_string(input_type(i)), input_type(i).bytes(),
+       size);
+}
+
+void Executable::check_output_size(size_t i, uint64_t size) const {
+  if (size >= output_type(i).bytes()) return;
+  fail(Code::kInvalidArgument, "[executable_run] output {} is {} ({} bytes), got {} bytes", i,
+       to_string(output_type(i)), output_type(i).bytes(), size);
+}
+
+Executable::Busy::Busy(Executable& executable) : executable_(executable) {
+  if (executable_.is_busy_.exchange(true)) {
+    fail(Code::kFailedPrecondition, "[executable_run] a run of this executable is in progress");
+  }
+}
+
+}  // namespace ballast::graph

@@ -1,0 +1,94 @@
+// A compiled graph on one device: memory planned, kernels built, commands recorded.
+//
+// Owns its arena, constants and staging memory; retains the state buffers bound to it. One run at a
+// time ([S] in the ABI); a second one at once is refused.
+#pragma once
+
+#include "device/command_list.h"
+#include "device/stitch.h"
+#include "graph/compile.h"
+#include "graph/memory_plan.h"
+
+#include <atomic>
+#include <memory>
+
+namespace ballast::graph {
+
+struct CompileOptions {
+  Level level = Level::kO1;
+  device::Replay replay = device::Replay::kAuto;
+};
+
+// A run's input: a device buffer, or host memory that is staged before run returns.
+struct InputBinding {
+  device::BufferPtr buffer;
+  const void* host = nullptr;
+};
+
+class Executable {
+ public:
+  Executable(const device::DevicePtr& device, const Graph& graph, const CompileOptions& options);
+
+  void bind_state(size_t index, const device::BufferPtr& buffer);
+  // outputs[i] null: computed and dropped.
+  void run(device::Stream& stream, const std::vector<InputBinding>& inputs,
+           const std::vector<device::BufferPtr>& outputs);
+
+  const device::DevicePtr& device() const { return device_; }
+  const Graph& graph() const { return graph_; }  // after the passes
+  const CompileOptions& options() const { return options_; }
+  const MemoryPlan& memory() const { return memory_; }
+  const std::string& text() const { return text_; }
+  uint64_t constant_bytes() const { return constant_bytes_; }
+  size_t launch_count() const { return list_.launch_count(); }
+  size_t submit_count() const { return stitched_ ? 1 : list_.launch_count(); }
+  device::Replay replay() const { return stitched_ ? device::Replay::kStitch : list_.kind(); }
+
+  const TensorType& input_type(size_t i) const { return graph_.value(graph_.inputs()[i]).type; }
+  const TensorType& output_type(size_t i) const { return graph_.value(graph_.outputs()[i]).type; }
+
+  // What the sink builds on.
+  device::CommandList& list() { return list_; }
+  device::Stitched* stitched() { return stitched_.get(); }
+  // Memory of the executable's own for an input that must be copied, or an output that is dropped.
+  const device::BufferPtr& input_slot(size_t i);
+  const device::BufferPtr& output_slot(size_t i);
+  void check_states_bound() const;
+  void check_input_size(size_t i, uint64_t size) const;
+  void check_output_size(size_t i, uint64_t size) const;
+
+  // Marks the executable busy for a scope; throws kFailedPrecondition if it is already.
+  class Busy {
+   public:
+    explicit Busy(Executable& executable);
+    ~Busy() { executable_.is_busy_ = false; }
+    Busy(const Busy&) = delete;
+
+   private:
+    Executable& executable_;
+  };
+
+ private:
+  void record();
+  void choose_replay();
+  device::Operand operand(ValueId id);
+  device::BufferPtr arena_view(uint64_t offset, uint64_t size);
+
+  device::DevicePtr device_;
+  CompileOptions options_;
+  Graph graph_;
+  std::string text_;
+  MemoryPlan memory_;
+  device::BufferPtr arena_;
+  std::map<std::pair<uint64_t, uint64_t>, device::BufferPtr> arena_views_;
+  std::map<ValueId, device::BufferPtr> constants_;
+  uint64_t constant_bytes_ = 0;
+  std::vector<device::BufferPtr> states_;  // placeholders of no size until bound
+  std::vector<bool> is_bound_;
+  std::vector<device::BufferPtr> input_slots_, output_slots_;
+  device::CommandList list_;
+  std::unique_ptr<device::Stitched> stitched_;
+  std::atomic<bool> is_busy_{false};
+};
+
+}  // namespace ballast::graph

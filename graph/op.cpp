@@ -1,0 +1,139 @@
+#include "graph/op.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ballast::graph {
+
+using device::Code;
+using device::fail;
+
+namespace {
+
+struct Registry {
+  std::vector<OpDef> ops;
+  std::map<std::string, const OpDef*> by_name;
+  std::vector<const OpDef*> listed;
+
+  Registry() {
+    for (auto family : {pointwise_ops, shape_ops, reduce_ops, matmul_ops, cross_entropy_ops,
+                        optimizer_ops, fused_ops}) {
+      for (OpDef& op : family()) ops.push_back(std::move(op));
+    }
+    for (const OpDef& op : ops) by_name[op.name] = &op;
+    for (const auto& [name, op] : by_name) {
+      if (!op->is_internal) listed.push_back(op);
+    }
+  }
+};
+
+const Registry& registry() {
+  static const Registry instance;
+  return instance;
+}
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+[[noreturn]] void fail_unknown(const std::string& name) {
+  std::string hint;
+  for (const OpDef* op : list_ops()) {
+    if (edit_distance(name, op->name) <= 2) hint += (hint.empty() ? "" : ", ") + op->name;
+  }
+  fail(Code::kNotFound, "[{}] unknown op{}", name,
+       hint.empty() ? "; op_name lists the ops" : "; did you mean " + hint + "?");
+}
+
+const char* kind_name(const AttrValue& value) {
+  static const char* const kNames[] = {"int", "float", "string", "ints"};
+  return kNames[value.index()];
+}
+
+std::string describe(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  return text;
+}
+
+}  // namespace
+
+Attrs OpDef::normalise(Attrs given) const {
+  Attrs result;
+  for (const AttrSpec& spec : attrs) {
+    auto found = given.find(spec.name);
+    if (found == given.end()) {
+      if (spec.is_required) {
+        fail(Code::kInvalidArgument, "[{}] attribute {} ({}) is missing", name, spec.name,
+             kind_name(spec.example));
+      }
+      result[spec.name] = spec.example;
+      continue;
+    }
+    if (found->second.index() != spec.example.index()) {
+      fail(Code::kInvalidArgument, "[{}] attribute {} is {}, expected {}", name, spec.name,
+           kind_name(found->second), kind_name(spec.example));
+    }
+    result[spec.name] = std::move(found->second);
+    given.erase(found);
+  }
+  if (!given.empty()) {
+    fail(Code::kInvalidArgument, "[{}] unknown attribute {}", name, given.begin()->first);
+  }
+  return result;
+}
+
+const OpDef* find_op(const std::string& name) {
+  auto found = registry().by_name.find(name);
+  return found == registry().by_name.end() ? nullptr : found->second;
+}
+
+const std::vector<const OpDef*>& list_ops() { return registry().listed; }
+
+OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs) {
+  const OpDef* op = find_op(name);
+  if (op == nullptr) fail_unknown(name);
+  if (inputs.size() < op->min_inputs || inputs.size() > op->max_inputs) {
+    const std::string expected = op->min_inputs == op->max_inputs
+                                     ? fmt::format("{}", op->min_inputs)
+                                     : fmt::format("{} to {}", op->min_inputs, op->max_inputs);
+    fail(Code::kInvalidArgument, "[{}] takes {} inputs, got {} ({})", name, expected, inputs.size(),
+         describe(inputs));
+  }
+  return {op, op->normalise(std::move(attrs)), std::move(inputs)};
+}
+
+std::vector<TensorType> infer(const OpCall& call) {
+  try {
+    return call.op->infer(call);
+  } catch (const device::Error& error) {
+    throw device::Error(error.code(), fmt::format("[{}] {}; inputs are {}", call.op->name,
+                                                  error.what(), describe(call.inputs)));
+  }
+}
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  Shape result(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) {
+      fail(Code::kInvalidArgument, "shapes {} and {} do not broadcast", to_string(a), to_string(b));
+    }
+    result[result.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+}  // namespace ballast::graph

@@ -1,0 +1,85 @@
+// The op registry: everything the plugin knows about an op, under its name.
+//
+// One OpDef per op, made by graph/ops/<family>.cpp. Eager calls, shape inference and graphs all go
+// through it. The registry is built once at first use and never changes (any thread may read).
+#pragma once
+
+#include "graph/attrs.h"
+#include "kernels/kernels.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::graph {
+
+using kernels::DType;
+using kernels::name_of;
+using kernels::Plan;
+using kernels::Shape;
+using kernels::TensorType;
+using kernels::to_string;
+
+struct AttrSpec {
+  std::string name;
+  AttrValue example;         // fixes the kind
+  bool is_required = false;  // else `example` is the default
+};
+
+struct OpDef;
+
+// An op applied to types: what inference and planning see. Attributes are normalised.
+struct OpCall {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<TensorType> inputs;
+};
+
+struct OpDef {
+  std::string name;
+  size_t min_inputs = 1;
+  size_t max_inputs = 1;
+  std::vector<AttrSpec> attrs;
+  // Output types; throws kInvalidArgument (the caller's types do not fit) or kUnimplemented.
+  std::function<std::vector<TensorType>(const OpCall&)> infer;
+  // The launches; slots as in kernels/plan.h. `outputs` is what infer gave.
+  std::function<Plan(kernels::DeviceClass, const OpCall&, const std::vector<TensorType>& outputs)>
+      plan;
+  // (output, input) pairs that may share memory when the input's type equals the output's.
+  std::vector<std::pair<size_t, size_t>> in_place;
+  // The output is the input's memory under another shape: graphs launch nothing for it.
+  bool is_alias = false;
+  // A row of kernels/pointwise_ops.inc: may join a fused chain.
+  bool is_pointwise = false;
+  // Made by passes only; refused from outside.
+  bool is_internal = false;
+
+  // Checks names and kinds, fills defaults.
+  Attrs normalise(Attrs given) const;
+};
+
+// nullptr if unknown.
+const OpDef* find_op(const std::string& name);
+// Sorted by name; without internal ops.
+const std::vector<const OpDef*>& list_ops();
+
+// Finds the op (kNotFound names near misses), checks the attributes and the number of inputs.
+OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs);
+// infer with the op's name and inputs put before the message of what it throws.
+std::vector<TensorType> infer(const OpCall& call);
+
+// numpy's broadcasting of two shapes; throws kInvalidArgument.
+Shape broadcast(const Shape& a, const Shape& b);
+
+// What each family file contributes.
+std::vector<OpDef> pointwise_ops();
+std::vector<OpDef> shape_ops();
+std::vector<OpDef> reduce_ops();
+std::vector<OpDef> matmul_ops();
+std::vector<OpDef> cross_entropy_ops();
+std::vector<OpDef> optimizer_ops();
+std::vector<OpDef> fused_ops();
+
+}  // namespace ballast::graph

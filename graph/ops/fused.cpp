@@ -1,0 +1,103 @@
+// "fused": a chain of pointwise ops in one kernel, made by the fuse_pointwise pass.
+//
+// Its `program` attribute lists the steps, e.g. "sub(i0,i1):f32;mul(s0,s0):f32": i<n> is an input
+// of the node, s<n> an earlier step, and the dtype is the step's result.
+#include "graph/ops/fused.h"
+
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+namespace ballast::graph {
+
+using device::Code;
+using device::fail;
+
+namespace {
+
+[[noreturn]] void fail_program(const std::string& program) {
+  fail(Code::kInvalidArgument, "program \"{}\" is malformed", program);
+}
+
+kernels::FusedStep::Ref parse_ref(const std::string& text, const kernels::FusedPointwise& fused,
+                                  const std::string& program) {
+  if (text.size() < 2 || text.find_first_not_of("0123456789", 1) != std::string::npos) {
+    fail_program(program);
+  }
+  const bool is_input = text[0] == 'i';
+  const auto index = static_cast<uint32_t>(std::stoul(text.substr(1)));
+  const size_t limit = is_input ? fused.inputs.size() : fused.steps.size();
+  if ((text[0] != 'i' && text[0] != 's') || index >= limit) fail_program(program);
+  return {is_input, index};
+}
+
+kernels::FusedStep parse_step(const std::string& text, const kernels::FusedPointwise& fused,
+                              const std::string& program) {
+  const size_t open = text.find('('), close = text.find("):");
+  if (open == std::string::npos || close == std::string::npos) fail_program(program);
+  kernels::FusedStep step;
+  step.op = text.substr(0, open);
+  const OpDef* op = find_op(step.op);
+  if (op == nullptr || !op->is_pointwise) fail_program(program);
+  std::istringstream args(text.substr(open + 1, close - open - 1));
+  std::vector<TensorType> types;
+  for (std::string arg; std::getline(args, arg, ',');) {
+    step.args.push_back(parse_ref(arg, fused, program));
+    const auto& ref = step.args.back();
+    types.push_back(ref.is_input ? fused.inputs[ref.index] : fused.steps[ref.index].type);
+  }
+  const DType dtype = kernels::dtype_named(text.substr(close + 2));
+  Attrs attrs;
+  if (step.op == "cast") attrs["dtype"] = static_cast<int64_t>(dtype);
+  step.type = infer(make_call(step.op, std::move(attrs), std::move(types))).at(0);
+  if (step.type.dtype != dtype) fail_program(program);
+  return step;
+}
+
+}  // namespace
+
+std::string fused_step_text(const std::string& op, const std::vector<std::string>& args,
+                            DType dtype) {
+  return fmt::format("{}({}):{}", op, fmt::join(args, ","), name_of(dtype));
+}
+
+kernels::FusedPointwise parse_fused(const std::string& program, const std::vector<int64_t>& outputs,
+                                    const std::vector<TensorType>& inputs) {
+  kernels::FusedPointwise fused;
+  fused.inputs = inputs;
+  std::istringstream steps(program);
+  for (std::string text; std::getline(steps, text, ';');) {
+    fused.steps.push_back(parse_step(text, fused, program));
+  }
+  for (int64_t step : outputs) {
+    if (step < 0 || step >= static_cast<int64_t>(fused.steps.size())) fail_program(program);
+    fused.outputs.push_back(static_cast<uint32_t>(step));
+  }
+  return fused;
+}
+
+std::vector<OpDef> fused_ops() {
+  OpDef op;
+  op.name = "fused";
+  op.max_inputs = 64;
+  op.is_internal = true;
+  op.attrs = {{"program", std::string(), true}, {"outputs", std::vector<int64_t>{}, true}};
+  for (size_t input = 0; input < op.max_inputs; ++input) op.in_place.emplace_back(0, input);
+  auto parsed = [](const OpCall& call) {
+    return parse_fused(string_attr(call.attrs, "program"), ints_attr(call.attrs, "outputs"),
+                       call.inputs);
+  };
+  op.infer = [parsed](const OpCall& call) {
+    const kernels::FusedPointwise fused = parsed(call);
+    std::vector<TensorType> types;
+    for (uint32_t step : fused.outputs) types.push_back(fused.steps[step].type);
+    return types;
+  };
+  op.plan = [parsed](kernels::DeviceClass device_class, const OpCall& call,
+                     const std::vector<TensorType>&) {
+    return kernels::plan_fused(device_class, parsed(call));
+  };
+  return {op};
+}
+
+}  // namespace ballast::graph

@@ -1,0 +1,117 @@
+// Reductions over axes, with numpy's rules for axes and kept dimensions.
+#include "graph/op.h"
+
+#include <algorithm>
+
+namespace ballast::graph {
+
+using device::Code;
+using device::fail;
+
+namespace {
+
+int64_t checked_axis(int64_t axis, size_t rank) {
+  const int64_t positive = axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+  if (positive < 0 || positive >= static_cast<int64_t>(rank)) {
+    fail(Code::kInvalidArgument, "axis {} is out of range for rank {}", axis, rank);
+  }
+  return positive;
+}
+
+// Sorted and distinct; an empty attribute means every axis.
+std::vector<int64_t> reduced_axes(const OpCall& call) {
+  const size_t rank = call.inputs[0].shape.size();
+  std::vector<int64_t> axes;
+  if (call.attrs.count("axis")) {
+    axes.push_back(checked_axis(int_attr(call.attrs, "axis"), rank));
+    return axes;
+  }
+  for (int64_t axis : ints_attr(call.attrs, "axes")) axes.push_back(checked_axis(axis, rank));
+  if (axes.empty()) {
+    for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    fail(Code::kInvalidArgument, "axes {} repeat", to_string(ints_attr(call.attrs, "axes")));
+  }
+  return axes;
+}
+
+Shape reduced_shape(const Shape& shape, const std::vector<int64_t>& axes, bool keeps_dims) {
+  Shape result;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) {
+      result.push_back(shape[i]);
+    } else if (keeps_dims) {
+      result.push_back(1);
+    }
+  }
+  return result;
+}
+
+struct Rule {
+  const char* name;
+  const char* kind;  // of kernels::plan_reduce
+  std::vector<DType> dtypes;
+  bool allows_empty;  // has a value over zero elements
+  bool is_arg;        // one axis, gives indices
+};
+
+OpDef reduction(const Rule& rule) {
+  OpDef op;
+  op.name = rule.name;
+  if (rule.is_arg) {
+    op.attrs = {{"axis", int64_t{-1}}, {"keep_dims", int64_t{0}}};
+  } else {
+    op.attrs = {{"axes", std::vector<int64_t>{}}, {"keep_dims", int64_t{0}}};
+  }
+  op.infer = [rule](const OpCall& call) -> std::vector<TensorType> {
+    const TensorType& input = call.inputs[0];
+    if (std::find(rule.dtypes.begin(), rule.dtypes.end(), input.dtype) == rule.dtypes.end()) {
+      fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
+    }
+    const auto axes = reduced_axes(call);
+    if (!rule.allows_empty) {
+      for (int64_t axis : axes) {
+        if (input.shape[axis] == 0) fail(Code::kInvalidArgument, "axis {} has no elements", axis);
+      }
+    }
+    return {{rule.is_arg ? DType::kI32 : input.dtype,
+             reduced_shape(input.shape, axes, int_attr(call.attrs, "keep_dims") != 0)}};
+  };
+  op.plan = [rule](kernels::DeviceClass device_class, const OpCall& call,
+                   const std::vector<TensorType>& outputs) {
+    const TensorType& input = call.inputs[0];
+    const auto axes = reduced_axes(call);
+    const TensorType dense{outputs[0].dtype, reduced_shape(input.shape, axes, false)};
+    if (axes.empty()) {
+      return kernels::plan_copy(device_class, input.dtype, {input.elements()}, {1});
+    }
+    return kernels::plan_reduce(device_class, rule.kind, input, axes, dense);
+  };
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> reduce_ops() {
+  const std::vector<DType> f32{DType::kF32}, numbers{DType::kF32, DType::kI32},
+      booleans{DType::kBool};
+  std::vector<OpDef> ops;
+  for (const Rule& rule : {
+           Rule{"reduce_sum", "sum", numbers, true, false},
+           Rule{"reduce_mean", "mean", f32, true, false},
+           Rule{"reduce_max", "max", numbers, false, false},
+           Rule{"reduce_min", "min", numbers, false, false},
+           Rule{"reduce_prod", "prod", f32, true, false},
+           Rule{"reduce_any", "any", booleans, true, false},
+           Rule{"reduce_all", "all", booleans, true, false},
+           Rule{"argmax", "argmax", f32, false, true},
+           Rule{"argmin", "argmin", f32, false, true},
+       }) {
+    ops.push_back(reduction(rule));
+  }
+  return ops;
+}
+
+}  // namespace ballast::graph

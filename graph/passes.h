@@ -1,0 +1,37 @@
+// The passes: free functions from graph to graph. compile.cpp lists them in order.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <functional>
+
+namespace ballast::graph {
+
+// Drops nodes that neither an output nor an update needs.
+[[nodiscard]] Graph remove_dead_code(const Graph& graph);
+
+// One node for equal (op, attributes, inputs), and one constant for equal bytes.
+[[nodiscard]] Graph merge_common_subexpressions(const Graph& graph);
+
+// Replaces nodes of constants by their value. `evaluate` runs one call on the device, so that
+// folding gives the bits that running would. Results above 64 KiB are left to run.
+using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
+    const OpCall&, const std::vector<const std::vector<uint8_t>*>& inputs)>;
+[[nodiscard]] Graph fold_constants(const Graph& graph, const Evaluate& evaluate);
+
+// Removes what does nothing (reshape, broadcast_to, transpose, cast to the same type; chains of
+// reshapes) and lets a matmul read a transposed matrix in place. Changes no bits.
+[[nodiscard]] Graph simplify(const Graph& graph);
+
+// matmul + bias + relu, and matmul + relu_grad, become one node with an epilogue.
+[[nodiscard]] Graph fuse_matmul_epilogues(const Graph& graph);
+
+// Chains of pointwise nodes over one shape, each read by the chain only, become one "fused" node.
+[[nodiscard]] Graph fuse_pointwise(const Graph& graph);
+
+// Gives every output and update a node result of its own, so that each can live in the memory it
+// belongs to: inserts identity copies where an output or update is an input, state, constant,
+// reshape, or serves twice.
+[[nodiscard]] Graph separate_results(const Graph& graph);
+
+}  // namespace ballast::graph

@@ -1,0 +1,34 @@
+#include "graph/passes.h"
+
+#include <map>
+#include <tuple>
+
+namespace ballast::graph {
+
+Graph merge_common_subexpressions(const Graph& graph) {
+  Rewrite rewrite(graph);
+  std::map<std::tuple<int, Shape, std::vector<uint8_t>>, ValueId> constants;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kConstant) continue;
+    auto key = std::tuple(static_cast<int>(value.type.dtype), value.type.shape, *value.data);
+    const auto [found, is_new] = constants.emplace(std::move(key), rewrite.map(id));
+    if (!is_new) rewrite.replace(id, found->second);
+  }
+  std::map<std::tuple<const OpDef*, Attrs, std::vector<ValueId>>, std::vector<ValueId>> nodes;
+  for (const Node& node : graph.nodes()) {
+    auto key = std::tuple(node.op, node.attrs, rewrite.map(node.inputs));
+    auto found = nodes.find(key);
+    if (found == nodes.end()) {
+      rewrite.keep(node);
+      nodes.emplace(std::move(key), rewrite.map(node.outputs));
+      continue;
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      rewrite.replace(node.outputs[i], found->second[i]);
+    }
+  }
+  return rewrite.finish();
+}
+
+}  // namespace ballast::graph

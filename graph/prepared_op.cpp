@@ -1,0 +1,69 @@
+#include "graph/prepared_op.h"
+
+namespace ballast::graph {
+
+using device::Buffer;
+using device::BufferPtr;
+using device::Code;
+using device::fail;
+
+PreparedOp::PreparedOp(device::DevicePtr device, OpCall call)
+    : device_(std::move(device)),
+      call_(std::move(call)),
+      outputs_(infer(call_)),
+      plan_(call_.op->plan(device_->info().device_class, call_, outputs_)) {}
+
+void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buffers) const {
+  const size_t input_count = call_.inputs.size();
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const bool is_input = i < input_count;
+    const bool is_output = !is_input && i < input_count + outputs_.size();
+    const uint64_t needed = is_input    ? call_.inputs[i].bytes()
+                            : is_output ? outputs_[i - input_count].bytes()
+                                        : plan_.workspace_bytes;
+    if (buffers[i]->size() < needed) {
+      fail(Code::kInvalidArgument, "[{}] {} {} needs {} bytes, its buffer has {}", call_.op->name,
+           is_input    ? "input"
+           : is_output ? "output"
+                       : "workspace",
+           is_input    ? i
+           : is_output ? i - input_count
+                       : 0,
+           needed, buffers[i]->size());
+    }
+    if (buffers[i]->device() != device_) {
+      fail(Code::kInvalidArgument, "[{}] operand {} is on another device", call_.op->name, i);
+    }
+  }
+  for (const device::Launch& launch : plan_.launches) {
+    stream.submit(launch, buffers.data(), buffers.size());
+  }
+}
+
+std::vector<std::vector<uint8_t>> evaluate_on(
+    const device::DevicePtr& device, const OpCall& call,
+    const std::vector<const std::vector<uint8_t>*>& inputs) {
+  const PreparedOp op(device, call);
+  device::Stream& stream = device->default_stream();
+  std::vector<BufferPtr> owned;
+  for (const auto* data : inputs) {
+    owned.push_back(Buffer::create(device, data->size()));
+    stream.write(*owned.back(), 0, data->data(), data->size());
+  }
+  for (const TensorType& type : op.outputs()) owned.push_back(Buffer::create(device, type.bytes()));
+  const size_t results = owned.size() - op.outputs().size();
+  if (op.plan().workspace_bytes > 0) {
+    owned.push_back(Buffer::create(device, op.plan().workspace_bytes));
+  }
+  std::vector<Buffer*> buffers;
+  for (const BufferPtr& buffer : owned) buffers.push_back(buffer.get());
+  op.launch(stream, buffers);
+  std::vector<std::vector<uint8_t>> data;
+  for (size_t i = 0; i < op.outputs().size(); ++i) {
+    data.emplace_back(op.outputs()[i].bytes());
+    stream.read(data.back().data(), *owned[results + i], 0, data.back().size());
+  }
+  return data;
+}
+
+}  // namespace ballast::graph

@@ -1,0 +1,198 @@
+#include "graph/sink.h"
+
+#include "device/event.h"
+
+#include <algorithm>
+
+namespace ballast::graph {
+
+using device::Buffer;
+using device::BufferPtr;
+using device::Code;
+using device::fail;
+
+namespace {
+
+constexpr size_t kKnownQueues = 8;      // double buffering of a few queues
+constexpr uint64_t kStepsPerMark = 16;  // an event every so many steps ...
+constexpr size_t kMarksInFlight = 4;    // ... and at most so many ahead of the device
+
+uint64_t allocations(device::Device& device) {
+  const device::PoolStats stats = device.pool().stats();
+  return stats.driver_allocations + stats.pool_allocations;
+}
+
+// Lets the host run ahead of the device by a bounded number of steps, so that cancelling takes
+// effect soon and the driver's queue stays short.
+class Window {
+ public:
+  Window(const device::DevicePtr& device, device::Stream& stream) : stream_(stream) {
+    for (size_t i = 0; i < kMarksInFlight; ++i) {
+      marks_.push_back(std::make_unique<device::Event>(device));
+    }
+  }
+  void step_done(uint64_t step) {
+    if ((step + 1) % kStepsPerMark != 0) return;
+    device::Event& mark = *marks_[next_ % kMarksInFlight];
+    if (next_ >= kMarksInFlight) mark.wait();
+    mark.record(stream_);
+    stream_.flush();
+    ++next_;
+  }
+
+ private:
+  device::Stream& stream_;
+  std::vector<std::unique_ptr<device::Event>> marks_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
+    : executable_(std::move(executable)), max_slots_(max_slots) {
+  executable_->check_states_bound();
+  const size_t input_count = executable_->graph().inputs().size();
+  const size_t output_count = executable_->graph().outputs().size();
+  for (size_t i = 0; i < input_count; ++i) {
+    executable_->input_slot(i);
+    if (max_slots_ == 0) continue;
+    staging_.push_back(
+        Buffer::create(executable_->device(), max_slots_ * executable_->input_type(i).bytes()));
+  }
+  for (size_t i = 0; i < output_count; ++i) executable_->output_slot(i);
+}
+
+Sink::Lane Sink::make_lane(const BufferPtr& queue, uint64_t slots, uint64_t bytes,
+                           const BufferPtr& slot) {
+  Lane lane{queue, {}, slot, slots, bytes};
+  if (slots == 1) {
+    lane.views = {queue};
+    return lane;
+  }
+  const bool is_aligned = bytes % executable_->device()->info().buffer_alignment == 0;
+  if (!is_aligned || bytes == 0 || executable_->stitched() != nullptr) return lane;
+  auto known = std::find_if(known_views_.begin(), known_views_.end(), [&](const auto& entry) {
+    return entry.first == queue && entry.second.size() == slots && entry.second[0]->size() == bytes;
+  });
+  if (known != known_views_.end()) {
+    lane.views = known->second;
+    return lane;
+  }
+  for (uint64_t i = 0; i < slots; ++i) lane.views.push_back(Buffer::view(queue, i * bytes, bytes));
+  known_views_.emplace_back(queue, lane.views);
+  if (known_views_.size() > kKnownQueues) known_views_.pop_front();
+  return lane;
+}
+
+std::vector<Sink::Lane> Sink::input_lanes(device::Stream& stream,
+                                          const std::vector<Queue>& inputs) {
+  std::vector<Lane> lanes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const uint64_t bytes = executable_->input_type(i).bytes();
+    const Queue& queue = inputs[i];
+    if (queue.slots == 0) fail(Code::kInvalidArgument, "[sink_run] input {} has no slots", i);
+    BufferPtr buffer = queue.buffer;
+    if (queue.host != nullptr) {
+      if (queue.slots > max_slots_) {
+        fail(Code::kInvalidArgument,
+             "[sink_run] input {}: {} slots of host memory, max_slots is {}", i, queue.slots,
+             max_slots_);
+      }
+      buffer = staging_[i];
+      stream.write(*buffer, 0, queue.host, queue.slots * bytes);
+    } else if (buffer->size() < queue.slots * bytes) {
+      fail(Code::kInvalidArgument, "[sink_run] input {}: {} slots of {} need {} bytes, got {}", i,
+           queue.slots, to_string(executable_->input_type(i)), queue.slots * bytes, buffer->size());
+    }
+    lanes.push_back(make_lane(buffer, queue.slots, bytes, executable_->input_slot(i)));
+  }
+  return lanes;
+}
+
+std::vector<Sink::Lane> Sink::output_lanes(const std::vector<Queue>& outputs) {
+  std::vector<Lane> lanes;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const uint64_t bytes = executable_->output_type(i).bytes();
+    const Queue& queue = outputs[i];
+    if (!queue.buffer) {
+      lanes.push_back(make_lane(executable_->output_slot(i), 1, bytes, nullptr));
+      continue;
+    }
+    if (queue.slots == 0 || queue.buffer->size() < queue.slots * bytes) {
+      fail(Code::kInvalidArgument, "[sink_run] output {}: {} slots of {} need {} bytes, got {}", i,
+           queue.slots, to_string(executable_->output_type(i)), queue.slots * bytes,
+           queue.buffer->size());
+    }
+    lanes.push_back(make_lane(queue.buffer, queue.slots, bytes, executable_->output_slot(i)));
+  }
+  return lanes;
+}
+
+void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue>& inputs,
+               const std::vector<Queue>& outputs) {
+  const Graph& graph = executable_->graph();
+  if (inputs.size() != graph.inputs().size() || outputs.size() != graph.outputs().size()) {
+    fail(Code::kInvalidArgument, "[sink_run] takes {} inputs and {} outputs, got {} and {}",
+         graph.inputs().size(), graph.outputs().size(), inputs.size(), outputs.size());
+  }
+  const Executable::Busy busy(*executable_);
+  steps_done_ = 0;
+  is_cancelled_ = false;
+  const std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
+  device::Device& device = *executable_->device();
+  const uint64_t allocations_before = allocations(device);
+  const uint64_t submits_before = device.counters().submits;
+  if (executable_->stitched() != nullptr) {
+    run_stitched(stream, n_steps, from, to);
+  } else {
+    run_steps(stream, n_steps, from, to);
+  }
+  last_submits_ = device.counters().submits - submits_before;
+  replay_allocations_ += allocations(device) - allocations_before;
+}
+
+void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
+                     const std::vector<Lane>& outputs) {
+  Window window(executable_->device(), stream);
+  std::vector<BufferPtr> bindings(inputs.size() + outputs.size());
+  for (uint64_t step = 0; step < n_steps; ++step) {
+    if (is_cancelled_) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Lane& lane = inputs[i];
+      bindings[i] = lane.at(step);
+      if (!lane.views.empty()) continue;
+      stream.copy(*lane.slot, 0, *lane.queue, step % lane.slots * lane.bytes, lane.bytes);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) bindings[inputs.size() + i] = outputs[i].at(step);
+    executable_->list().replay(stream, bindings);
+    for (const Lane& lane : outputs) {
+      if (!lane.views.empty()) continue;
+      stream.copy(*lane.queue, step % lane.slots * lane.bytes, *lane.slot, 0, lane.bytes);
+    }
+    window.step_done(step);
+    steps_done_ = step + 1;
+  }
+}
+
+void Sink::run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
+                        const std::vector<Lane>& outputs) {
+  std::vector<device::StitchBinding> bindings;
+  for (const auto* lanes : {&inputs, &outputs}) {
+    for (const Lane& lane : *lanes) bindings.push_back({lane.queue.get(), lane.bytes, lane.slots});
+  }
+  if (n_steps > 0) executable_->stitched()->run(stream, bindings, n_steps);
+  steps_done_ = n_steps;
+}
+
+SinkInfo Sink::info() const {
+  SinkInfo info;
+  info.launches_per_step = executable_->launch_count();
+  info.submits = last_submits_;
+  info.steps = steps_done_;
+  info.replay_allocations = replay_allocations_;
+  info.bytes_retained = executable_->memory().arena_bytes + executable_->constant_bytes();
+  for (const BufferPtr& buffer : staging_) info.bytes_retained += buffer->size();
+  return info;
+}
+
+}  // namespace ballast::graph

@@ -1,0 +1,26 @@
+// Text form of a graph; parse(print(g)) gives g back, constants included.
+//
+//   ballast.graph 1
+//   input %0 "x": f32[64, 784]
+//   state %1 "fc.weight": f32[512, 784]
+//   const %2: f32[] = 3c23d70a
+//   %3 = matmul(%0, %1) {transpose_b = 1} : f32[64, 512] @ "net.cpp:12"
+//   %4, %5 = ...
+//   update %1 = %4
+//   output %3
+//
+// Attributes equal to their default are left out. A constant's bytes are hexadecimal.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <string>
+
+namespace ballast::graph {
+
+// Constants above `constant_limit` bytes are printed as "..." (for reading, not for parsing).
+std::string print(const Graph& graph, size_t constant_limit = ~size_t{0});
+// Throws kInvalidArgument naming the line and column.
+Graph parse(const std::string& text);
+
+}  // namespace ballast::graph
