@@ -1,0 +1,133 @@
+/* The C ABI without a frontend: opens the plugin, adds two vectors eagerly, then compiles the graph
+ * total = total + (x + y) * x and runs it three times.
+ * usage: ballast_c_api LIBBALLAST_SO [DEVICE] */
+#include <ballast/ballast.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kCount = 4, kBytes = kCount * sizeof(float) };
+
+static const ballast_api* api;
+static ballast_device* device;
+static ballast_stream* stream;
+static ballast_tensor_desc descs[2]; /* of x and y */
+
+static ballast_str text(const char* s) {
+  ballast_str str = {s, strlen(s)};
+  return str;
+}
+
+/* Every call answers NULL, or an error that is ours to destroy. */
+static void check(ballast_error* error) {
+  if (error == NULL) return;
+  ballast_str why = api->error_message(error);
+  fprintf(stderr, "error %d: %.*s\n", api->error_code(error), (int)why.size, why.data);
+  api->error_destroy(error);
+  exit(1);
+}
+
+static void load(const char* path) {
+  char why[256] = "no " BALLAST_ENTRY_SYMBOL;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* symbol = library ? dlsym(library, BALLAST_ENTRY_SYMBOL) : NULL;
+  ballast_get_api_fn get_api;
+  memcpy(&get_api, &symbol, sizeof(get_api)); /* ISO C has no cast from object to function */
+  if (!get_api || get_api(BALLAST_ABI_CURRENT, BALLAST_ABI_CURRENT, &api, why, sizeof(why)) != 0) {
+    fprintf(stderr, "%s: %s\n", path, library ? why : dlerror());
+    exit(1);
+  }
+  check(api->plugin_init(NULL));
+}
+
+static ballast_buffer* buffer_of(const float* values) {
+  ballast_buffer* buffer;
+  check(api->device->buffer_create(device, kBytes, &buffer));
+  check(api->device->copy_from_host(stream, buffer, 0, values, kBytes));
+  return buffer;
+}
+
+static void print(const char* name, ballast_buffer* buffer) {
+  float values[kCount];
+  check(api->device->copy_to_host(stream, values, buffer, 0, kBytes));
+  printf("%-6s %g %g %g %g\n", name, values[0], values[1], values[2], values[3]);
+}
+
+static ballast_op_call binary(const char* op) {
+  ballast_op_call call = BALLAST_INIT(ballast_op_call);
+  call.name = text(op);
+  call.inputs = descs;
+  call.input_count = 2;
+  call.input_stride = sizeof(descs[0]);
+  return call;
+}
+
+static void add_eagerly(ballast_buffer** xy, ballast_buffer* sum) {
+  ballast_op_call call = binary("add");
+  ballast_launch launch = BALLAST_INIT(ballast_launch);
+  ballast_op* op;
+  check(api->op->op_prepare(device, &call, &op));
+  launch.inputs = xy;
+  launch.input_count = 2;
+  launch.outputs = &sum;
+  launch.output_count = 1;
+  check(api->op->op_launch(op, stream, &launch));
+  check(api->op->op_release(op));
+}
+
+static ballast_value node(ballast_graph* graph, const char* op, ballast_value a, ballast_value b) {
+  ballast_op_call call = binary(op);
+  ballast_value inputs[2] = {a, b}, out;
+  uint64_t count;
+  check(api->graph->graph_add_node(graph, &call, inputs, 2, text("main.c"), &out, 1, &count));
+  return out;
+}
+
+static ballast_executable* compile(void) {
+  ballast_graph* graph;
+  ballast_executable* executable;
+  ballast_value x, y, total;
+  check(api->graph->graph_create(&graph));
+  check(api->graph->graph_add_input(graph, text("x"), descs, &x));
+  check(api->graph->graph_add_input(graph, text("y"), descs, &y));
+  check(api->graph->graph_add_state(graph, text("total"), descs, &total));
+  ballast_value product = node(graph, "mul", node(graph, "add", x, y), x);
+  check(api->graph->graph_set_update(graph, total, node(graph, "add", total, product)));
+  check(api->graph->graph_compile(device, graph, NULL, &executable));
+  check(api->graph->graph_release(graph));
+  return executable;
+}
+
+int main(int argc, char** argv) {
+  const float x[kCount] = {1, 2, 3, 4}, y[kCount] = {10, 20, 30, 40}, zeros[kCount] = {0};
+  ballast_tensor_desc desc = BALLAST_INIT(ballast_tensor_desc);
+  ballast_binding inputs[2] = {BALLAST_INIT(ballast_binding), BALLAST_INIT(ballast_binding)};
+  desc.dtype = BALLAST_F32;
+  desc.rank = 1;
+  desc.dims[0] = kCount;
+  descs[0] = descs[1] = desc;
+  load(argc > 1 ? argv[1] : "libballast.so");
+  check(api->device->device_open(text(argc > 2 ? argv[2] : ""), NULL, &device));
+  check(api->device->stream_create(device, &stream));
+
+  ballast_buffer *xy[2] = {buffer_of(x), buffer_of(y)}, *sum = buffer_of(zeros);
+  add_eagerly(xy, sum);
+  print("x + y", sum);
+
+  ballast_buffer* total = buffer_of(zeros);
+  ballast_executable* executable = compile();
+  check(api->graph->executable_bind_state(executable, 0, total));
+  for (int i = 0; i < 2; ++i) inputs[i].buffer = xy[i];
+  for (int i = 0; i < 3; ++i)
+    check(api->graph->executable_run(executable, stream, inputs, 2, sizeof(inputs[0]), NULL, 0, 0));
+  print("total", total);
+
+  check(api->graph->executable_release(executable));
+  ballast_buffer* buffers[4] = {xy[0], xy[1], sum, total};
+  for (int i = 0; i < 4; ++i) check(api->device->buffer_release(buffers[i]));
+  check(api->device->stream_release(stream));
+  check(api->device->device_release(device));
+  check(api->plugin_shutdown());
+  return 0;
+}
