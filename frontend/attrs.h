@@ -39,6 +39,8 @@ class OpCall {
 std::string op_key(const std::string& name, const std::vector<TensorType>& inputs,
                    const Attrs& attrs);
 
+void append_key(std::string& key, const TensorType& type);
+
 ballast_str to_abi(const std::string& text);  // borrows
 ballast_tensor_desc to_abi(const TensorType& type);
 TensorType from_abi(const ballast_tensor_desc& desc);

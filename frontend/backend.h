@@ -74,9 +74,12 @@ class Device : public std::enable_shared_from_this<Device> {
   BufferPtr allocate(uint64_t bytes);
   void upload(const Buffer& target, const void* source, uint64_t bytes);
   void download(void* target, const Buffer& source, uint64_t bytes);
+  // Repeats one element over the buffer.
+  void fill(const Buffer& target, const std::vector<uint8_t>& element);
   void copy(const Buffer& target, const Buffer& source, uint64_t bytes);
   // A buffer with one element; equal elements share one, so never write into it.
-  BufferPtr scalar(DType dtype, const void* value);
+  BufferPtr scalar(const std::vector<uint8_t>& element);
+  void forget_scalars();
   void sync();
 
   // Runs one op on the default stream without waiting.

@@ -63,7 +63,6 @@ class Compiled {
  private:
   struct State;  // a parameter, and the buffer that is bound for it
   struct Output;
-  void lower();
   void bind_states();
   void ensure_sink(uint64_t slots);
   std::vector<BufferPtr> take_outputs(uint64_t n);

@@ -50,6 +50,7 @@ class CallScope {
 
  private:
   bool is_open_;
+  bool had_scope_;
   Where previous_;
 };
 

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace ballast {
@@ -65,8 +66,24 @@ void verify(const Program& program);
 // Drops equations, states and captures that neither outputs nor effects need.
 [[nodiscard]] Program eliminate_dead_code(const Program& program);
 
-// Runs the program through bind(): op by op on the device, or into the enclosing trace. Effects are
-// assigned at the end.
+// The values of a program's variables while it is run through apply_primitive().
+class Environment {
+ public:
+  // Sets inputs, captured tensors and states.
+  void enter(const Program& program, const std::vector<Tensor>& inputs);
+  void set(const Var& var, const Tensor& value) { values_[var.get()] = value; }
+  void drop(const Var& var) { values_.erase(var.get()); }
+  Tensor get(const Atom& atom) const;
+  std::vector<Tensor> get(const std::vector<Atom>& atoms) const;
+  void run(const Equation& equation);
+  void assign_effects(const Program& program) const;
+
+ private:
+  std::unordered_map<const Variable*, Tensor> values_;
+};
+
+// Runs the program through apply_primitive(): op by op on the device, or into the enclosing trace.
+// Effects are assigned at the end.
 std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs);
 
 }  // namespace ballast

@@ -59,6 +59,7 @@ class Tensor {
   bool is_traced() const;
   bool is_on_host() const;
   const void* host_data() const;  // of a host tensor, else null
+  bool has_buffer() const;        // on the current device, without uploading
   BufferPtr buffer() const;       // uploads a host tensor once
   static Tensor of_buffer(TensorType type, BufferPtr buffer);
   static Tensor of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace);

@@ -1,6 +1,6 @@
 // Tracing: runs a function on variables instead of values and records what it does as a Program.
-// Exactly two interpreters exist, eager and tracing; bind() is the fork between them. Traces nest
-// (grad inside jit); each belongs to the thread that opened it.
+// Exactly two interpreters exist, eager and tracing; apply_primitive() is the fork between them.
+// Traces nest (grad inside jit); each belongs to the thread that opened it.
 #pragma once
 
 #include "frontend/program.h"
@@ -18,8 +18,8 @@ using FlatFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>
 Program trace(const FlatFunction& fn, const std::vector<TensorType>& inputs);
 
 // Applies a primitive: launches it, or appends an equation to the innermost trace.
-std::vector<Tensor> bind(const std::string& primitive, const std::vector<Tensor>& inputs,
-                         const Attrs& attrs, const Where& where);
+std::vector<Tensor> apply_primitive(const std::string& primitive, const std::vector<Tensor>& inputs,
+                                    const Attrs& attrs, const Where& where);
 
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
@@ -35,13 +35,13 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
  private:
   friend Program trace(const FlatFunction&, const std::vector<TensorType>&);
-  Atom atom_of(const Tensor& tensor, const char* user, const Where& where);
+  Atom atom_of(const Tensor& tensor, const std::string& user);
 
   Program program_;
   bool is_open_ = true;
   std::unordered_map<const void*, Tensor> current_values_;  // by Parameter::id
   std::unordered_map<const void*, size_t> effect_numbers_;  // by Parameter::id
-  std::unordered_map<const void*, Var> captured_;           // by buffer, variable or host data
+  std::unordered_multimap<const void*, Var> captured_;      // by buffer, variable or host data
 };
 
 }  // namespace ballast

@@ -38,6 +38,10 @@ const char* name_of(DType dtype);               // "f32", "i32", "bool", ...
 std::string to_string(const Shape& shape);      // "[64, 784]"
 std::string to_string(const TensorType& type);  // "f32[64, 784]"
 
+// One element as bytes and back.
+std::vector<uint8_t> encode(double value, DType dtype);
+double decode(const uint8_t* bytes, DType dtype);
+
 // The element type that holds a C++ type.
 template <class T>
 constexpr DType dtype_of();

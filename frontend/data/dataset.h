@@ -17,7 +17,9 @@ namespace ballast::data {
 
 using Batch = std::vector<Tensor>;  // one host tensor per column
 
-class BatchReader;
+class Cursor;
+class Prefetcher;
+class StackedBatches;
 
 class Dataset {
  public:
@@ -40,7 +42,7 @@ class Dataset {
 
    private:
     friend class Dataset;
-    std::shared_ptr<BatchReader> reader_;
+    std::shared_ptr<Prefetcher> reader_;
     Batch batch_;
     bool is_end_ = true;
   };
@@ -49,9 +51,11 @@ class Dataset {
 
  private:
   friend Dataset ArrayDataset(std::vector<Tensor> columns);
-  friend class BatchReader;
+  friend class Cursor;
+  friend class StackedBatches;
   std::vector<int64_t> order_of_epoch(uint64_t epoch) const;
-  Batch gather(const int64_t* rows, int64_t count, int64_t stack) const;
+  // Rows as tensors whose leading extents are `leading`.
+  Batch gather(const int64_t* rows, const Shape& leading) const;
 
   std::vector<Tensor> columns_;
   std::optional<uint64_t> seed_;
@@ -71,12 +75,11 @@ class StackedBatches {
  public:
   StackedBatches(Dataset dataset, uint64_t stack, size_t expected_columns);
   ~StackedBatches();
-  StackedBatches(StackedBatches&&) noexcept;
+  StackedBatches(StackedBatches&& other) noexcept;
   std::vector<Tensor> next();
 
  private:
-  struct Worker;
-  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Prefetcher> reader_;
 };
 
 }  // namespace ballast::data

@@ -1,0 +1,273 @@
+#include "frontend/backend.h"
+
+#include "frontend/error.h"
+#include "frontend/plugin.h"
+
+#include <array>
+#include <cstdlib>
+
+namespace ballast {
+
+namespace {
+
+const ballast_device_api& device_api() { return *plugin().device; }
+
+constexpr size_t kMaxOutputs = 8;
+constexpr size_t kMaxScalars = 4096;  // a loop over ever new numbers must not hold all of them
+
+// Never destroyed: tensors of static storage duration may outlive any static of ours.
+struct Process {
+  std::mutex mutex;
+  std::shared_ptr<Device> device;
+  std::unordered_map<std::string, std::vector<TensorType>> inferred;
+};
+Process& process() {
+  static auto* instance = new Process;
+  return *instance;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::shared_ptr<Device> device, uint64_t bytes)
+    : device_(std::move(device)), bytes_(bytes) {
+  check(device_api().buffer_create(device_->handle(), bytes, &handle_));
+}
+
+Buffer::~Buffer() {
+  const ballast_api& api = plugin();
+  // A failure here has no one to tell; the plugin has logged it.
+  if (ballast_error* error = api.device->buffer_release(handle_)) api.error_destroy(error);
+}
+
+// An op prepared for one signature. Immutable once made.
+struct Device::Prepared {
+  ballast_op* op = nullptr;
+  uint64_t workspace_size = 0;
+  std::vector<TensorType> outputs;
+
+  ~Prepared() {
+    const ballast_api& api = plugin();
+    if (ballast_error* error = api.op->op_release(op)) api.error_destroy(error);
+  }
+};
+
+Device::Device(const std::string& selector, const DeviceOptions& options) {
+  ballast_device_options abi = BALLAST_INIT(ballast_device_options);
+  abi.memory_limit = options.memory_limit;
+  abi.device_class = options.device_class;
+  abi.profile = options.profile;
+  check(device_api().device_open(to_abi(selector), &abi, &handle_));
+  check(device_api().stream_create(handle_, &stream_));
+}
+
+Device::~Device() {
+  scalars_.clear();
+  prepared_.clear();
+  const ballast_api& api = plugin();
+  if (ballast_error* error = api.device->stream_release(stream_)) api.error_destroy(error);
+  if (ballast_error* error = api.device->device_release(handle_)) api.error_destroy(error);
+}
+
+BufferPtr Device::allocate(uint64_t bytes) {
+  return std::make_shared<Buffer>(shared_from_this(), bytes);
+}
+
+void Device::upload(const Buffer& target, const void* source, uint64_t bytes) {
+  if (bytes == 0) return;
+  check(device_api().copy_from_host(stream_, target.handle(), 0, source, bytes));
+}
+
+void Device::download(void* target, const Buffer& source, uint64_t bytes) {
+  if (bytes == 0) return;
+  check(device_api().copy_to_host(stream_, target, source.handle(), 0, bytes));
+}
+
+void Device::fill(const Buffer& target, const std::vector<uint8_t>& element) {
+  if (target.bytes() == 0) return;
+  check(device_api().fill(stream_, target.handle(), 0, target.bytes(), element.data(),
+                          element.size()));
+}
+
+void Device::copy(const Buffer& target, const Buffer& source, uint64_t bytes) {
+  if (bytes == 0) return;
+  check(device_api().copy(stream_, target.handle(), 0, source.handle(), 0, bytes));
+}
+
+BufferPtr Device::scalar(const std::vector<uint8_t>& element) {
+  std::string key(element.begin(), element.end());
+  std::lock_guard lock(mutex_);
+  if (scalars_.size() >= kMaxScalars) scalars_.clear();
+  BufferPtr& buffer = scalars_[key];
+  if (!buffer) {
+    buffer = allocate(element.size());
+    fill(*buffer, element);
+  }
+  return buffer;
+}
+
+void Device::forget_scalars() {
+  std::unordered_map<std::string, BufferPtr> released;
+  std::lock_guard lock(mutex_);
+  released.swap(scalars_);
+}
+
+void Device::sync() { check(device_api().stream_sync(stream_)); }
+
+std::shared_ptr<Device::Prepared> Device::prepare(const std::string& name,
+                                                  const std::vector<TensorType>& inputs,
+                                                  const Attrs& attrs) {
+  std::string key = op_key(name, inputs, attrs);
+  {
+    std::lock_guard lock(mutex_);
+    auto found = prepared_.find(key);
+    if (found != prepared_.end()) return found->second;
+  }
+  auto prepared = std::make_shared<Prepared>();
+  prepared->outputs = infer(name, inputs, attrs);
+  OpCall call(name, inputs, attrs);
+  check(plugin().op->op_prepare(handle_, call.get(), &prepared->op));
+  ballast_op_info info = BALLAST_INIT(ballast_op_info);
+  check(plugin().op->op_info(prepared->op, &info));
+  prepared->workspace_size = info.workspace_size;
+  std::lock_guard lock(mutex_);
+  return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+}
+
+std::vector<BufferPtr> Device::run(const std::string& name,
+                                   const std::vector<TensorType>& input_types,
+                                   const std::vector<BufferPtr>& inputs, const Attrs& attrs,
+                                   std::vector<TensorType>* out_types) {
+  std::shared_ptr<Prepared> prepared = prepare(name, input_types, attrs);
+  std::vector<ballast_buffer*> handles;
+  for (const BufferPtr& input : inputs) handles.push_back(input->handle());
+  std::vector<BufferPtr> outputs;
+  std::array<ballast_buffer*, kMaxOutputs> output_handles{};
+  for (const TensorType& type : prepared->outputs) {
+    outputs.push_back(allocate(type.bytes()));
+    output_handles[outputs.size() - 1] = outputs.back()->handle();
+  }
+  BufferPtr workspace = prepared->workspace_size ? allocate(prepared->workspace_size) : nullptr;
+  ballast_launch launch = BALLAST_INIT(ballast_launch);
+  launch.inputs = handles.data();
+  launch.input_count = handles.size();
+  launch.outputs = output_handles.data();
+  launch.output_count = outputs.size();
+  launch.workspace = workspace ? workspace->handle() : nullptr;
+  check(plugin().op->op_launch(prepared->op, stream_, &launch));
+  *out_types = prepared->outputs;
+  return outputs;
+}
+
+std::shared_ptr<Device> device() {
+  Process& state = process();
+  std::lock_guard lock(state.mutex);
+  if (!state.device) state.device = std::make_shared<Device>("", DeviceOptions{});
+  return state.device;
+}
+
+void set_device(const std::string& selector, const DeviceOptions& options) {
+  auto opened = std::make_shared<Device>(selector, options);
+  Process& state = process();
+  std::lock_guard lock(state.mutex);
+  state.device.swap(opened);
+  if (opened) opened->forget_scalars();  // they own their device in turn
+}
+
+namespace {
+
+DeviceInfo from_abi(const ballast_device_info& abi) {
+  DeviceInfo info;
+  info.name = ballast::from_abi(abi.name);
+  info.platform = ballast::from_abi(abi.platform);
+  info.driver = ballast::from_abi(abi.driver);
+  info.ordinal = abi.ordinal;
+  info.device_class = abi.device_class;
+  info.compute_units = abi.compute_units;
+  info.memory_bytes = abi.memory_bytes;
+  info.has_command_buffer = abi.has_command_buffer != 0;
+  info.is_host_unified = abi.is_host_unified != 0;
+  return info;
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> list_devices() {
+  uint64_t count = 0;
+  check(device_api().device_count(&count));
+  std::vector<DeviceInfo> devices;
+  for (uint64_t ordinal = 0; ordinal < count; ++ordinal) {
+    ballast_device_info abi = BALLAST_INIT(ballast_device_info);
+    check(device_api().device_describe(ordinal, &abi));
+    devices.push_back(from_abi(abi));
+  }
+  return devices;
+}
+
+DeviceInfo device_info() {
+  ballast_device_info abi = BALLAST_INIT(ballast_device_info);
+  check(device_api().device_info(device()->handle(), &abi));
+  return from_abi(abi);
+}
+
+Counters counters() {
+  Counters counters = BALLAST_INIT(ballast_counters);
+  check(plugin().profile->counters(device()->handle(), &counters));
+  return counters;
+}
+
+MemoryStats memory_stats() {
+  MemoryStats stats = BALLAST_INIT(ballast_memory_stats);
+  check(device_api().device_memory_stats(device()->handle(), &stats));
+  return stats;
+}
+
+void reset_peak_memory() { check(device_api().device_reset_peak(device()->handle())); }
+
+void trim_memory() { check(device_api().device_trim(device()->handle())); }
+
+void synchronize() { check(device_api().device_sync(device()->handle())); }
+
+std::vector<ProfileRow> drain_profile() {
+  std::vector<ProfileRow> rows;
+  auto append = [](void* user, const ballast_profile_row* row) {
+    static_cast<std::vector<ProfileRow>*>(user)->push_back(
+        {ballast::from_abi(row->kernel), row->count, row->total_ns, row->min_ns});
+  };
+  check(plugin().profile->profile_drain(device()->handle(), append, &rows));
+  return rows;
+}
+
+std::vector<TensorType> infer(const std::string& name, const std::vector<TensorType>& inputs,
+                              const Attrs& attrs) {
+  Process& state = process();
+  std::string key = op_key(name, inputs, attrs);
+  {
+    std::lock_guard lock(state.mutex);
+    auto found = state.inferred.find(key);
+    if (found != state.inferred.end()) return found->second;
+  }
+  OpCall call(name, inputs, attrs);
+  std::array<ballast_tensor_desc, kMaxOutputs> descs;
+  descs.fill(BALLAST_INIT(ballast_tensor_desc));
+  uint64_t count = 0;
+  check(plugin().op->op_infer(call.get(), descs.data(), descs.size(), &count));
+  std::vector<TensorType> types;
+  for (uint64_t i = 0; i < count; ++i) types.push_back(ballast::from_abi(descs[i]));
+  std::lock_guard lock(state.mutex);
+  state.inferred.emplace(std::move(key), types);
+  return types;
+}
+
+std::vector<std::string> plugin_ops() {
+  uint64_t count = 0;
+  check(plugin().op->op_count(&count));
+  std::vector<std::string> names;
+  for (uint64_t i = 0; i < count; ++i) {
+    ballast_str name{};
+    check(plugin().op->op_name(i, &name));
+    names.push_back(ballast::from_abi(name));
+  }
+  return names;
+}
+
+}  // namespace ballast

@@ -1,0 +1,216 @@
+#include "frontend/compiled.h"
+
+#include "frontend/lower.h"
+#include "frontend/plugin.h"
+
+#include <algorithm>
+
+namespace ballast {
+
+namespace {
+
+// Output buffers kept per output: one that the caller still reads, one to write meanwhile.
+constexpr size_t kKeptOutputs = 2;
+
+}  // namespace
+
+struct Compiled::State {
+  Parameter parameter;
+  bool is_updated;
+  std::weak_ptr<Buffer> bound;  // weak: it must not count as an owner of the parameter's buffer
+};
+
+struct Compiled::Output {
+  TensorType type;
+  std::vector<BufferPtr> kept;
+};
+
+TensorType Queue::step_type() const {
+  const TensorType& type = data.type();
+  if (!is_stacked) return type;
+  if (type.shape.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[sink] a queue of {} has no leading axis to step along",
+         to_string(type));
+  }
+  return {type.dtype, Shape(type.shape.begin() + 1, type.shape.end())};
+}
+
+Compiled::Compiled(Program program, const JitOptions& options)
+    : program_(std::move(program)), options_(options), device_(device()) {
+  Lowered lowered = lower(program_, *device_, options_);
+  executable_ = lowered.executable;
+  for (size_t i = 0; i < lowered.states.size(); ++i) {
+    states_.push_back({lowered.states[i], lowered.is_updated[i], {}});
+  }
+  for (const Atom& output : program_.outputs) outputs_.push_back({output.type(), {}});
+}
+
+Compiled::~Compiled() {
+  const ballast_api& api = plugin();
+  if (sink_) {
+    if (ballast_error* error = api.sink->sink_release(sink_)) api.error_destroy(error);
+  }
+  if (ballast_error* error = api.graph->executable_release(executable_)) api.error_destroy(error);
+}
+
+void Compiled::bind_states() {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    State& state = states_[i];
+    const BufferPtr& buffer = state.parameter.bound_buffer(state.is_updated);
+    if (state.bound.lock() == buffer) continue;
+    check(plugin().graph->executable_bind_state(executable_, i, buffer->handle()));
+    if (sink_) check(plugin().sink->sink_update(sink_, i, buffer->handle()));
+    state.bound = buffer;
+  }
+}
+
+std::vector<BufferPtr> Compiled::take_outputs(uint64_t n) {
+  std::vector<BufferPtr> taken;
+  for (Output& output : outputs_) {
+    uint64_t bytes = output.type.bytes() * n;
+    auto& kept = output.kept;
+    auto free = std::find_if(kept.begin(), kept.end(), [&](const BufferPtr& buffer) {
+      return buffer.use_count() == 1 && buffer->bytes() == bytes;
+    });
+    BufferPtr buffer = free != kept.end() ? *free : device_->allocate(bytes);
+    if (free != kept.end()) kept.erase(free);
+    if (kept.size() == kKeptOutputs) kept.erase(kept.begin());
+    kept.push_back(buffer);
+    taken.push_back(std::move(buffer));
+  }
+  return taken;
+}
+
+std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments) {
+  std::lock_guard lock(mutex_);
+  bind_states();
+  std::vector<ballast_binding> inputs;
+  std::vector<BufferPtr> alive;  // until the call returns; then the plugin orders releases
+  auto bind_input = [&](const Tensor& tensor) {
+    ballast_binding binding = BALLAST_INIT(ballast_binding);
+    if (tensor.is_on_host() && tensor.elements() > 0 && !tensor.has_buffer()) {
+      binding.host = tensor.host_data();
+    } else {
+      alive.push_back(tensor.buffer());
+      binding.buffer = alive.back()->handle();
+    }
+    inputs.push_back(binding);
+  };
+  for (const Tensor& argument : arguments) bind_input(argument);
+  for (const auto& captured : program_.captured) bind_input(captured.value);
+
+  std::vector<BufferPtr> buffers = take_outputs(1);
+  std::vector<ballast_binding> outputs;
+  for (const BufferPtr& buffer : buffers) {
+    outputs.push_back(BALLAST_INIT(ballast_binding));
+    outputs.back().buffer = buffer->handle();
+  }
+  check(plugin().graph->executable_run(executable_, device_->stream(), inputs.data(), inputs.size(),
+                                       sizeof(ballast_binding), outputs.data(), outputs.size(),
+                                       sizeof(ballast_binding)));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    results.push_back(Tensor::of_buffer(outputs_[i].type, std::move(buffers[i])));
+  }
+  return results;
+}
+
+void Compiled::ensure_sink(uint64_t slots) {
+  if (sink_ && slots <= sink_slots_) return;
+  if (sink_) check(plugin().sink->sink_release(sink_));
+  sink_ = nullptr;
+  ballast_sink_options options = BALLAST_INIT(ballast_sink_options);
+  options.max_slots = slots;
+  check(plugin().sink->sink_create(executable_, &options, &sink_));
+  sink_slots_ = slots;
+}
+
+namespace {
+
+// Longest queue that lies in host memory.
+uint64_t host_slots(const std::vector<Queue>& queues) {
+  uint64_t slots = 0;
+  for (const Queue& queue : queues) {
+    if (!queue.data.is_on_host()) continue;
+    uint64_t own = queue.is_stacked ? static_cast<uint64_t>(queue.data.shape()[0]) : 1;
+    slots = std::max(slots, own);
+  }
+  return slots;
+}
+
+void check_queue(const Queue& queue, uint64_t n, size_t number) {
+  if (queue.is_stacked && static_cast<uint64_t>(queue.data.shape()[0]) < n) {
+    fail(BALLAST_INVALID_ARGUMENT, "[sink] queue {} is {}: too short for {} steps", number,
+         to_string(queue.data.type()), n);
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& queues) {
+  std::lock_guard lock(mutex_);
+  bind_states();
+  std::vector<Queue> all = queues;
+  for (const auto& captured : program_.captured) all.push_back(repeat(captured.value));
+  ensure_sink(host_slots(all));
+
+  std::vector<ballast_queue_binding> inputs;
+  std::vector<BufferPtr> alive;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Tensor& data = all[i].data;
+    check_queue(all[i], n, i);
+    ballast_queue_binding binding = BALLAST_INIT(ballast_queue_binding);
+    binding.slots = all[i].is_stacked ? static_cast<uint64_t>(data.shape()[0]) : 1;
+    if (data.is_on_host() && data.elements() > 0 && !data.has_buffer()) {
+      binding.host = data.host_data();
+    } else {
+      alive.push_back(data.buffer());
+      binding.buffer = alive.back()->handle();
+    }
+    inputs.push_back(binding);
+  }
+  std::vector<BufferPtr> buffers = take_outputs(n);
+  std::vector<ballast_queue_binding> outputs;
+  for (const BufferPtr& buffer : buffers) {
+    outputs.push_back(BALLAST_INIT(ballast_queue_binding));
+    outputs.back().buffer = buffer->handle();
+    outputs.back().slots = n;
+  }
+  check(plugin().sink->sink_run(sink_, device_->stream(), n, inputs.data(), inputs.size(),
+                                sizeof(ballast_queue_binding), outputs.data(), outputs.size(),
+                                sizeof(ballast_queue_binding)));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    TensorType type = outputs_[i].type;
+    type.shape.insert(type.shape.begin(), static_cast<int64_t>(n));
+    results.push_back(Tensor::of_buffer(std::move(type), std::move(buffers[i])));
+  }
+  return results;
+}
+
+CompiledInfo Compiled::info() {
+  std::lock_guard lock(mutex_);
+  ballast_executable_info abi = BALLAST_INIT(ballast_executable_info);
+  check(plugin().graph->executable_info(executable_, &abi));
+  CompiledInfo info;
+  info.launch_count = abi.launch_count;
+  info.submit_count = abi.submit_count;
+  info.node_count = abi.node_count;
+  info.arena_bytes = abi.arena_bytes;
+  info.naive_bytes = abi.naive_bytes;
+  info.lower_bound_bytes = abi.lower_bound_bytes;
+  info.constant_bytes = abi.constant_bytes;
+  info.replay = static_cast<Replay>(abi.replay);
+  info.level = static_cast<JitLevel>(abi.level);
+  info.text = from_abi(abi.text);
+  if (sink_) {
+    ballast_sink_info sink = BALLAST_INIT(ballast_sink_info);
+    check(plugin().sink->sink_info(sink_, &sink));
+    info.sink_allocations = sink.replay_allocations;
+    info.sink_submits_per_step = static_cast<double>(sink.submits_per_step_x1000) / 1000;
+    info.replay = static_cast<Replay>(sink.replay);
+  }
+  return info;
+}
+
+}  // namespace ballast

@@ -1,0 +1,135 @@
+#include "frontend/lower.h"
+
+#include "frontend/plugin.h"
+#include "frontend/primitive.h"
+
+#include <array>
+#include <map>
+#include <unordered_map>
+
+namespace ballast {
+
+namespace {
+
+const ballast_graph_api& graph_api() { return *plugin().graph; }
+
+class Lowering {
+ public:
+  explicit Lowering(const Program& program) : program_(program) {
+    check(graph_api().graph_create(&graph_));
+  }
+  ~Lowering() {
+    const ballast_api& api = plugin();
+    if (ballast_error* error = api.graph->graph_release(graph_)) api.error_destroy(error);
+  }
+  Lowering(const Lowering&) = delete;
+  Lowering& operator=(const Lowering&) = delete;
+
+  Lowered run(Device& device, const JitOptions& options) {
+    add_inputs();
+    add_states();
+    for (const Equation& equation : program_.equations) add_node(equation);
+    set_results();
+    ballast_compile_options abi = BALLAST_INIT(ballast_compile_options);
+    abi.level = static_cast<int32_t>(options.level.value_or(default_jit_level()));
+    abi.replay = static_cast<int32_t>(options.replay);
+    check(graph_api().graph_compile(device.handle(), graph_, &abi, &result_.executable));
+    return std::move(result_);
+  }
+
+ private:
+  void add_input(const Var& var, const std::string& name) {
+    ballast_tensor_desc desc = to_abi(var->type);
+    check(graph_api().graph_add_input(graph_, to_abi(name), &desc, &values_[var.get()]));
+  }
+
+  void add_inputs() {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      add_input(program_.inputs[i], "arg" + std::to_string(i));
+    }
+    for (size_t i = 0; i < program_.captured.size(); ++i) {
+      add_input(program_.captured[i].var, "captured" + std::to_string(i));
+    }
+  }
+
+  ballast_value add_state(const Parameter& parameter) {
+    auto known = states_.find(parameter.id());
+    if (known != states_.end()) return known->second;
+    ballast_tensor_desc desc = to_abi(parameter.type());
+    ballast_value value = 0;
+    check(graph_api().graph_add_state(graph_, to_abi(parameter.name()), &desc, &value));
+    states_.emplace(parameter.id(), value);
+    result_.states.push_back(parameter);
+    result_.is_updated.push_back(false);
+    return value;
+  }
+
+  void add_states() {
+    for (const auto& state : program_.states) {
+      values_[state.var.get()] = add_state(state.parameter);
+    }
+    for (const auto& effect : program_.effects) {
+      add_state(effect.parameter);
+      for (size_t i = 0; i < result_.states.size(); ++i) {
+        if (result_.states[i] == effect.parameter) result_.is_updated[i] = true;
+      }
+    }
+  }
+
+  ballast_value value_of(const Atom& atom) {
+    if (atom.var) return values_.at(atom.var.get());
+    std::vector<uint8_t> bytes = atom.literal.to_host_bytes();
+    std::string key(bytes.begin(), bytes.end());
+    append_key(key, atom.type());
+    auto [entry, is_new] = constants_.emplace(std::move(key), 0);
+    if (is_new) {
+      ballast_tensor_desc desc = to_abi(atom.type());
+      check(graph_api().graph_add_constant(graph_, &desc, bytes.data(), &entry->second));
+    }
+    return entry->second;
+  }
+
+  void add_node(const Equation& equation) {
+    std::vector<ballast_value> inputs;
+    for (const Atom& atom : equation.inputs) inputs.push_back(value_of(atom));
+    const Primitive* primitive = find_primitive(equation.primitive);
+    if (primitive && primitive->is_identity) {
+      values_[equation.outputs[0].get()] = inputs[0];
+      return;
+    }
+    OpCall call(equation.primitive, {}, equation.attrs);
+    std::string where = to_string(equation.where);
+    std::array<ballast_value, 8> outputs{};
+    uint64_t count = 0;
+    check(graph_api().graph_add_node(graph_, call.get(), inputs.data(), inputs.size(),
+                                     to_abi(where), outputs.data(), outputs.size(), &count));
+    for (size_t i = 0; i < equation.outputs.size(); ++i) {
+      values_[equation.outputs[i].get()] = outputs[i];
+    }
+  }
+
+  void set_results() {
+    for (const auto& effect : program_.effects) {
+      check(graph_api().graph_set_update(graph_, states_.at(effect.parameter.id()),
+                                         value_of(effect.value)));
+    }
+    std::vector<ballast_value> outputs;
+    for (const Atom& atom : program_.outputs) outputs.push_back(value_of(atom));
+    check(graph_api().graph_set_outputs(graph_, outputs.data(), outputs.size()));
+  }
+
+  const Program& program_;
+  ballast_graph* graph_ = nullptr;
+  Lowered result_;
+  std::unordered_map<const Variable*, ballast_value> values_;
+  std::unordered_map<const void*, ballast_value> states_;  // by Parameter::id
+  std::map<std::string, ballast_value> constants_;
+};
+
+}  // namespace
+
+Lowered lower(const Program& program, Device& device, const JitOptions& options) {
+  return Lowering(program).run(device, options);
+}
+
+}  // namespace ballast

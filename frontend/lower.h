@@ -1,0 +1,21 @@
+// Lowering: a Program becomes a graph of the plugin and is compiled for a device.
+#pragma once
+
+#include "frontend/compiled.h"
+#include "frontend/program.h"
+
+#include <vector>
+
+namespace ballast {
+
+struct Lowered {
+  ballast_executable* executable = nullptr;  // owned by the caller
+  // The executable's states by number: what the program reads or updates.
+  std::vector<Parameter> states;
+  std::vector<bool> is_updated;
+};
+
+// The executable's inputs are the program's inputs, then its captured tensors.
+Lowered lower(const Program& program, Device& device, const JitOptions& options);
+
+}  // namespace ballast

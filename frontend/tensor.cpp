@@ -1,0 +1,177 @@
+#include "frontend/tensor.h"
+
+#include "frontend/ops.h"
+#include "frontend/program.h"
+#include "frontend/trace.h"
+
+#include <mutex>
+
+namespace ballast {
+
+struct Tensor::Node {
+  TensorType type;
+  bool is_on_host = false;
+  std::vector<uint8_t> host;
+  BufferPtr buffer;
+  Var variable;
+  std::shared_ptr<Trace> owner;
+};
+
+namespace {
+
+std::mutex upload_mutex;
+
+}  // namespace
+
+Tensor Tensor::on_host_bytes(std::vector<uint8_t> bytes, TensorType type) {
+  if (bytes.size() != type.bytes()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[on_host] {} bytes given, {} needs {}", bytes.size(),
+         ballast::to_string(type), type.bytes());
+  }
+  auto node = std::make_shared<Node>();
+  node->type = std::move(type);
+  node->is_on_host = true;
+  node->host = std::move(bytes);
+  return Tensor(std::move(node));
+}
+
+Tensor Tensor::of_buffer(TensorType type, BufferPtr buffer) {
+  auto node = std::make_shared<Node>();
+  node->type = std::move(type);
+  node->buffer = std::move(buffer);
+  return Tensor(std::move(node));
+}
+
+Tensor Tensor::of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace) {
+  auto node = std::make_shared<Node>();
+  node->type = variable->type;
+  node->variable = std::move(variable);
+  node->owner = std::move(trace);
+  return Tensor(std::move(node));
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+
+Tensor Tensor::ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+
+Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
+  if (shape.empty()) return scalar(value, dtype);
+  if (Trace::current()) return ops::broadcast_to(scalar(value, dtype), shape);
+  TensorType type{dtype, shape};
+  BufferPtr buffer = device()->allocate(type.bytes());
+  buffer->device()->fill(*buffer, encode(value, dtype));
+  return of_buffer(std::move(type), std::move(buffer));
+}
+
+Tensor Tensor::scalar(double value, DType dtype) {
+  return on_host_bytes(encode(value, dtype), {dtype, {}});
+}
+
+const Tensor::Node& Tensor::node() const {
+  if (!node_) fail(BALLAST_INVALID_ARGUMENT, "[tensor] the tensor is undefined");
+  return *node_;
+}
+
+const TensorType& Tensor::type() const { return node().type; }
+
+bool Tensor::is_traced() const { return node().variable != nullptr; }
+
+bool Tensor::is_on_host() const { return node().is_on_host; }
+
+const void* Tensor::host_data() const { return is_on_host() ? node().host.data() : nullptr; }
+
+const std::shared_ptr<const Variable>& Tensor::variable() const { return node().variable; }
+
+const std::shared_ptr<Trace>& Tensor::owner() const { return node().owner; }
+
+bool Tensor::has_buffer() const {
+  if (!is_on_host()) return node().buffer != nullptr;
+  std::lock_guard lock(upload_mutex);
+  return node().buffer && node().buffer->device() == device();
+}
+
+BufferPtr Tensor::buffer() const {
+  const Node& self = node();
+  if (self.variable) {
+    fail(BALLAST_FAILED_PRECONDITION,
+         "[tensor] a traced {} has no value: it stands for a variable while a function is traced",
+         ballast::to_string(self.type));
+  }
+  if (!self.is_on_host) return self.buffer;
+  std::shared_ptr<Device> target = device();
+  std::lock_guard lock(upload_mutex);
+  if (!node_->buffer || node_->buffer->device() != target) {
+    if (self.type.elements() == 1) {
+      node_->buffer = target->scalar(self.host);
+    } else {
+      node_->buffer = target->allocate(self.host.size());
+      target->upload(*node_->buffer, self.host.data(), self.host.size());
+    }
+  }
+  return self.buffer;
+}
+
+Tensor Tensor::to_device() const {
+  if (!is_on_host()) return *this;
+  return of_buffer(type(), buffer());
+}
+
+std::vector<uint8_t> Tensor::to_host_bytes() const {
+  if (is_on_host()) return node().host;
+  BufferPtr source = buffer();
+  std::vector<uint8_t> bytes(type().bytes());
+  source->device()->download(bytes.data(), *source, bytes.size());
+  return bytes;
+}
+
+void Tensor::sync() const {
+  if (!is_on_host()) buffer()->device()->sync();
+}
+
+void Tensor::check_host_type(DType wanted) const {
+  bool is_byte = wanted == DType::kU8 && dtype() == DType::kBool;
+  if (dtype() != wanted && !is_byte) {
+    fail(BALLAST_INVALID_ARGUMENT, "[to_host] the tensor is {}, asked for as {}",
+         ballast::to_string(type()), name_of(wanted));
+  }
+}
+
+namespace {
+
+void print(std::string& out, const uint8_t* bytes, const TensorType& type, size_t axis,
+           int64_t offset) {
+  if (axis == type.shape.size()) {
+    uint64_t size = size_of(type.dtype);
+    out += fmt::format("{:g}", decode(bytes + static_cast<uint64_t>(offset) * size, type.dtype));
+    return;
+  }
+  constexpr int64_t kShown = 8;  // per axis
+  int64_t extent = type.shape[axis];
+  out += '[';
+  for (int64_t i = 0; i < extent; ++i) {
+    if (i > 0) out += ", ";
+    if (i == kShown && extent > kShown) {
+      out += "...";
+      break;
+    }
+    print(out, bytes, type, axis + 1, offset * extent + i);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+std::string Tensor::to_string() const {
+  if (!defined()) return "undefined";
+  if (is_traced()) return "traced " + ballast::to_string(type());
+  std::vector<uint8_t> bytes = to_host_bytes();
+  std::string text = ballast::to_string(type()) + " ";
+  print(text, bytes.data(), type(), 0, 0);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << tensor.to_string();
+}
+
+}  // namespace ballast

@@ -1,0 +1,171 @@
+#include "frontend/trace.h"
+
+#include "frontend/operand.h"
+#include "frontend/primitive.h"
+
+namespace ballast {
+
+namespace {
+
+thread_local std::vector<Trace*> open_traces;
+
+// Repeats what the plugin says, with the user's line.
+template <class Body>
+auto at_line(const Where& where, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} (at {})", error.what(), to_string(where)));
+  }
+}
+
+std::vector<TensorType> types_of_inputs(const std::string& primitive,
+                                        const std::vector<Tensor>& inputs) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
+    }
+    types.push_back(inputs[i].type());
+  }
+  return types;
+}
+
+std::vector<TensorType> output_types(const std::string& primitive,
+                                     const std::vector<TensorType>& inputs, const Attrs& attrs) {
+  const Primitive* row = find_primitive(primitive);
+  if (row && row->is_identity) return {inputs.at(0)};
+  return infer(primitive, inputs, attrs);
+}
+
+std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<Tensor>& inputs,
+                                const Attrs& attrs) {
+  std::vector<TensorType> types = types_of_inputs(primitive, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_traced()) {
+      fail(BALLAST_FAILED_PRECONDITION,
+           "[{}] input {} is a traced {} whose trace has ended: it leaked out of a traced function",
+           primitive, i, to_string(types[i]));
+    }
+  }
+  const Primitive* row = find_primitive(primitive);
+  if (row && row->is_identity) return {inputs[0]};
+  if (row && row->is_view) {
+    return {Tensor::of_buffer(infer(primitive, types, attrs)[0], inputs[0].buffer())};
+  }
+  std::vector<BufferPtr> buffers;
+  for (const Tensor& input : inputs) buffers.push_back(input.buffer());
+  std::shared_ptr<Device> where = buffers.empty() ? device() : buffers[0]->device();
+  std::vector<TensorType> out_types;
+  std::vector<BufferPtr> results = where->run(primitive, types, buffers, attrs, &out_types);
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    outputs.push_back(Tensor::of_buffer(out_types[i], results[i]));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<Tensor> apply_primitive(const std::string& primitive, const std::vector<Tensor>& inputs,
+                                    const Attrs& attrs, const Where& where) {
+  Where line = CallScope::resolve(where);
+  return at_line(line, [&] {
+    if (Trace* trace = Trace::current()) {
+      return trace->add_equation(primitive, inputs, attrs, line);
+    }
+    return run_eagerly(primitive, inputs, attrs);
+  });
+}
+
+Trace* Trace::current() { return open_traces.empty() ? nullptr : open_traces.back(); }
+
+Tensor Trace::add_input(const TensorType& type) {
+  program_.inputs.push_back(std::make_shared<Variable>(Variable{type}));
+  return Tensor::of_variable(program_.inputs.back(), shared_from_this());
+}
+
+Atom Trace::atom_of(const Tensor& tensor, const std::string& user) {
+  if (!tensor.defined()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] given an undefined tensor", user);
+  }
+  if (tensor.owner().get() == this) return {tensor.variable(), {}};
+  if (tensor.is_traced() && !tensor.owner()->is_open_) {
+    fail(BALLAST_FAILED_PRECONDITION,
+         "[{}] given a traced {} whose trace has ended: it leaked out of a traced function", user,
+         to_string(tensor.type()));
+  }
+  if (tensor.is_on_host() && tensor.elements() == 1) return {nullptr, tensor};
+  const void* key = tensor.is_traced()    ? tensor.variable().get()
+                    : tensor.is_on_host() ? tensor.host_data()
+                                          : static_cast<const void*>(tensor.buffer().get());
+  // Two views of one buffer differ in type only.
+  auto [first, last] = captured_.equal_range(key);
+  for (auto it = first; it != last; ++it) {
+    if (it->second->type == tensor.type()) return {it->second, {}};
+  }
+  auto var = std::make_shared<Variable>(Variable{tensor.type()});
+  program_.captured.push_back({var, tensor});
+  captured_.emplace(key, var);
+  return {var, {}};
+}
+
+std::vector<Tensor> Trace::add_equation(const std::string& primitive,
+                                        const std::vector<Tensor>& inputs, const Attrs& attrs,
+                                        const Where& where) {
+  Equation equation{primitive, {}, attrs, {}, where};
+  for (const Tensor& input : inputs) equation.inputs.push_back(atom_of(input, primitive));
+  std::vector<Tensor> outputs;
+  for (TensorType& type : output_types(primitive, types_of_inputs(primitive, inputs), attrs)) {
+    equation.outputs.push_back(std::make_shared<Variable>(Variable{std::move(type)}));
+    outputs.push_back(Tensor::of_variable(equation.outputs.back(), shared_from_this()));
+  }
+  program_.equations.push_back(std::move(equation));
+  return outputs;
+}
+
+Tensor Trace::read(const Parameter& parameter) {
+  Tensor& value = current_values_[parameter.id()];
+  if (!value.defined()) {
+    auto var = std::make_shared<Variable>(Variable{parameter.type()});
+    program_.states.push_back({var, parameter});
+    value = Tensor::of_variable(var, shared_from_this());
+  }
+  return value;
+}
+
+void Trace::assign(const Parameter& parameter, const Tensor& value) {
+  Atom atom = atom_of(value, "assign");
+  auto [number, is_new] = effect_numbers_.emplace(parameter.id(), program_.effects.size());
+  if (is_new) {
+    program_.effects.push_back({parameter, atom});
+  } else {
+    program_.effects[number->second].value = atom;
+  }
+  current_values_[parameter.id()] = value;
+}
+
+Program Trace::finish(const std::vector<Tensor>& outputs) {
+  for (const Tensor& output : outputs) program_.outputs.push_back(atom_of(output, "return"));
+  current_values_.clear();  // they own the trace
+  return std::move(program_);
+}
+
+Program trace(const FlatFunction& fn, const std::vector<TensorType>& inputs) {
+  auto recorded = std::make_shared<Trace>();
+  std::vector<Tensor> arguments;
+  for (const TensorType& type : inputs) arguments.push_back(recorded->add_input(type));
+
+  struct Opened {
+    explicit Opened(Trace* trace) : trace_(trace) { open_traces.push_back(trace); }
+    ~Opened() {
+      open_traces.pop_back();
+      trace_->is_open_ = false;
+      trace_->current_values_.clear();
+    }
+    Trace* trace_;
+  } opened(recorded.get());
+  return recorded->finish(fn(arguments));
+}
+
+}  // namespace ballast

@@ -1,0 +1,197 @@
+#include "frontend/vjp.h"
+
+#include "frontend/ops.h"
+#include "frontend/primitive.h"
+
+#include <numeric>
+#include <unordered_set>
+
+namespace ballast {
+
+namespace {
+
+// Gradients by variable; contributions are added in the order in which they come.
+class Cotangents {
+ public:
+  void add(const Var& var, const Tensor& gradient) {
+    Tensor& sum = sums_[var.get()];
+    sum = sum.defined() ? sum + gradient : gradient;
+  }
+  Tensor get(const Var& var) const {
+    auto found = sums_.find(var.get());
+    return found == sums_.end() ? Tensor() : found->second;
+  }
+  Tensor get_or_zero(const Var& var) const {
+    Tensor sum = get(var);
+    return sum.defined() ? sum : Tensor::zeros(var->type.shape, var->type.dtype);
+  }
+
+ private:
+  std::unordered_map<const Variable*, Tensor> sums_;
+};
+
+class Reverse {
+ public:
+  Reverse(const Program& program, const std::vector<Var>& wrt) : program_(program) {
+    for (const Var& var : wrt) {
+      if (var) active_.insert(var.get());
+    }
+    for (const Equation& equation : program.equations) {
+      if (!is_active(equation.inputs)) continue;
+      for (const Var& var : equation.outputs) active_.insert(var.get());
+    }
+  }
+
+  // Adds the backward equations to the open trace; `values` are those of the forward run.
+  Cotangents run(const Environment& values) {
+    const Atom& loss = program_.outputs[0];
+    if (loss.var) cotangents_.add(loss.var, Tensor::scalar(1));
+    const auto& equations = program_.equations;
+    for (auto it = equations.rbegin(); it != equations.rend(); ++it) {
+      if (is_active(it->inputs)) run(*it, values);
+    }
+    return std::move(cotangents_);
+  }
+
+ private:
+  bool is_active(const Atom& atom) const { return atom.var && active_.count(atom.var.get()) > 0; }
+  bool is_active(const std::vector<Atom>& atoms) const {
+    for (const Atom& atom : atoms) {
+      if (is_active(atom)) return true;
+    }
+    return false;
+  }
+
+  void run(const Equation& equation, const Environment& values) {
+    std::vector<Tensor> outgoing;
+    bool is_reached = false;
+    for (const Var& var : equation.outputs) {
+      outgoing.push_back(cotangents_.get(var));
+      is_reached = is_reached || outgoing.back().defined();
+    }
+    if (!is_reached) return;
+    const Primitive* primitive = find_primitive(equation.primitive);
+    if (!primitive || !primitive->vjp) {
+      fail(BALLAST_UNIMPLEMENTED, "[{}] the op has no gradient (at {})", equation.primitive,
+           to_string(equation.where));
+    }
+    CallScope scope(equation.where, /*is_override=*/true);
+    std::vector<Tensor> inputs = values.get(equation.inputs);
+    std::vector<Tensor> outputs;
+    for (const Var& var : equation.outputs) outputs.push_back(values.get(Atom{var, {}}));
+    std::vector<Tensor> gradients = primitive->vjp({equation.attrs, inputs, outputs, outgoing});
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined() && is_active(equation.inputs[i])) {
+        cotangents_.add(equation.inputs[i].var, gradients[i]);
+      }
+    }
+  }
+
+  const Program& program_;
+  std::unordered_set<const Variable*> active_;
+  Cotangents cotangents_;
+};
+
+void check_loss(const Program& program) {
+  if (program.outputs.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[grad] the function returns nothing to differentiate");
+  }
+  const TensorType& type = program.outputs[0].type();
+  if (type != TensorType{DType::kF32, {}}) {
+    std::string line;
+    for (const Equation& equation : program.equations) {
+      for (const Var& var : equation.outputs) {
+        if (var == program.outputs[0].var) line = " (at " + to_string(equation.where) + ")";
+      }
+    }
+    fail(BALLAST_INVALID_ARGUMENT, "[grad] the loss is {}, expected an f32 scalar{}",
+         to_string(type), line);
+  }
+}
+
+// The variables to differentiate by; null where the program does not read a weight.
+std::vector<Var> variables_of(const Program& program, const std::vector<size_t>& inputs,
+                              const std::vector<Parameter>& weights) {
+  std::vector<Var> wrt;
+  for (size_t number : inputs) wrt.push_back(program.inputs.at(number));
+  for (const Parameter& weight : weights) {
+    Var found;
+    for (const auto& state : program.states) {
+      if (state.parameter == weight) found = state.var;
+    }
+    wrt.push_back(found);
+  }
+  return wrt;
+}
+
+}  // namespace
+
+Program vjp(const Program& program, const std::vector<size_t>& inputs,
+            const std::vector<Parameter>& weights) {
+  check_loss(program);
+  std::vector<Var> wrt = variables_of(program, inputs, weights);
+  auto extended = [&](const std::vector<Tensor>& arguments) {
+    Environment values;
+    values.enter(program, arguments);
+    for (const Equation& equation : program.equations) {
+      CallScope scope(equation.where, /*is_override=*/true);
+      values.run(equation);
+    }
+    Cotangents cotangents = Reverse(program, wrt).run(values);
+    std::vector<Tensor> outputs = values.get(program.outputs);
+    for (size_t i = 0; i < wrt.size(); ++i) {
+      outputs.push_back(wrt[i] ? cotangents.get_or_zero(wrt[i])
+                               : Tensor::zeros(weights[i - inputs.size()].shape()));
+    }
+    values.assign_effects(program);
+    return outputs;
+  };
+  std::vector<TensorType> types;
+  for (const Var& var : program.inputs) types.push_back(var->type);
+  return eliminate_dead_code(trace(extended, types));
+}
+
+namespace internal {
+
+namespace {
+
+// The leaf that is argument number `position`.
+size_t leaf_of(int position, const std::vector<size_t>& leaf_counts) {
+  if (position < 0 || static_cast<size_t>(position) >= leaf_counts.size()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[grad] there is no argument {}: the function was given {}",
+         position, leaf_counts.size());
+  }
+  auto at = leaf_counts.begin() + position;
+  if (*at != 1) {
+    fail(BALLAST_INVALID_ARGUMENT, "[grad] argument {} is {} tensors, expected one", position, *at);
+  }
+  return std::accumulate(leaf_counts.begin(), at, size_t{0});
+}
+
+}  // namespace
+
+std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& leaves,
+                             const std::vector<size_t>& leaf_counts, const GradRequest& request) {
+  std::vector<size_t> inputs;
+  for (int position : request.positions) {
+    inputs.push_back(leaf_of(position, leaf_counts));
+    const TensorType& type = leaves[inputs.back()].type();
+    if (type.dtype != DType::kF32) {
+      fail(BALLAST_INVALID_ARGUMENT, "[grad] argument {} is {}, expected f32", position,
+           to_string(type));
+    }
+  }
+  std::vector<TensorType> types;
+  for (const Tensor& leaf : leaves) types.push_back(leaf.type());
+  Program program = trace(fn, types);
+  if (program.outputs.size() > 1 && !request.has_aux) {
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[grad] the function returns {} tensors, expected the loss alone; pass has_aux for more",
+         program.outputs.size());
+  }
+  return eval(vjp(program, inputs, request.weights), leaves);
+}
+
+}  // namespace internal
+
+}  // namespace ballast
