@@ -1,0 +1,115 @@
+#include "graph/op.h"
+
+#include "graph/test_support.h"
+
+namespace ballast::graph {
+namespace {
+
+using namespace testing;
+using device::Code;
+
+std::vector<TensorType> infer_types(const std::string& op, Attrs attrs,
+                                    std::vector<TensorType> in) {
+  return infer(make_call(op, std::move(attrs), std::move(in)));
+}
+
+TEST(Op, Broadcasting) {
+  EXPECT_EQ(infer_types("add", {}, {f32({5, 1, 3}), f32({4, 1})})[0], f32({5, 4, 3}));
+  EXPECT_EQ(infer_types("add", {}, {f32({}), f32({0, 3})})[0], f32({0, 3}));
+  EXPECT_EQ(infer_types("less", {}, {i32({2}), i32({})})[0], (TensorType{DType::kBool, {2}}));
+  expect_error(Code::kInvalidArgument,
+               "[add] shapes [3] and [4] do not broadcast; inputs are f32[3], f32[4]", [] {
+                 infer_types("add", {}, {f32({3}), f32({4})});
+               });
+  expect_error(Code::kInvalidArgument, "[add]", [] {
+    infer_types("add", {}, {f32({3}), i32({3})});
+  });
+}
+
+TEST(Op, UnknownNamesAndAttributes) {
+  expect_error(Code::kNotFound, "[matmull] unknown op; did you mean matmul?",
+               [] { make_call("matmull", {}, {}); });
+  expect_error(Code::kInvalidArgument, "[matmul] unknown attribute transpose_c", [] {
+    make_call("matmul", {{"transpose_c", int64_t{1}}}, {f32({1, 1}), f32({1, 1})});
+  });
+  expect_error(Code::kInvalidArgument, "[matmul] attribute transpose_a is float, expected int", [] {
+    make_call("matmul", {{"transpose_a", 1.0}}, {f32({1, 1}), f32({1, 1})});
+  });
+  expect_error(Code::kInvalidArgument, "[reshape] attribute shape (ints) is missing",
+               [] { make_call("reshape", {}, {f32({1})}); });
+  expect_error(Code::kInvalidArgument, "[add] takes 2 inputs, got 1 (f32[1])",
+               [] { make_call("add", {}, {f32({1})}); });
+}
+
+TEST(Op, Matmul) {
+  const Attrs tb{{"transpose_b", int64_t{1}}}, ta{{"transpose_a", int64_t{1}}};
+  EXPECT_EQ(infer_types("matmul", tb, {f32({64, 784}), f32({512, 784})})[0], f32({64, 512}));
+  EXPECT_EQ(infer_types("matmul", ta, {f32({64, 10}), f32({64, 7})})[0], f32({10, 7}));
+  EXPECT_EQ(infer_types("matmul", tb, {f32({2, 3, 4}), f32({5, 4})})[0], f32({2, 3, 5}));
+  EXPECT_EQ(infer_types("matmul", {}, {f32({0, 4}), f32({4, 5})})[0], f32({0, 5}));
+  expect_error(Code::kInvalidArgument, "[matmul] inner extents differ: 4 of input 0 (plain), 3",
+               [] {
+                 infer_types("matmul", {}, {f32({2, 4}), f32({3, 5})});
+               });
+  expect_error(Code::kUnimplemented, "[matmul] has no kernel for i32", [] {
+    infer_types("matmul", {}, {i32({2, 3}), i32({3, 5})});
+  });
+}
+
+TEST(Op, Reductions) {
+  const auto axes = [](std::vector<int64_t> a, int64_t keep) {
+    return Attrs{{"axes", std::move(a)}, {"keep_dims", keep}};
+  };
+  EXPECT_EQ(infer_types("reduce_sum", {}, {f32({2, 3})})[0], f32({}));
+  EXPECT_EQ(infer_types("reduce_sum", axes({-1}, 0), {f32({2, 3})})[0], f32({2}));
+  EXPECT_EQ(infer_types("reduce_max", axes({0, 2}, 1), {f32({2, 3, 4})})[0], f32({1, 3, 1}));
+  EXPECT_EQ(infer_types("argmax", {}, {f32({2, 3})})[0], i32({2}));
+  expect_error(Code::kInvalidArgument, "axis 2 is out of range for rank 2", [&] {
+    infer_types("reduce_sum", axes({2}, 0), {f32({2, 3})});
+  });
+  expect_error(Code::kInvalidArgument, "repeat", [&] {
+    infer_types("reduce_sum", axes({0, -2}, 0), {f32({2, 3})});
+  });
+  expect_error(Code::kInvalidArgument, "axis 0 has no elements", [&] {
+    infer_types("reduce_max", axes({0}, 0), {f32({0, 3})});
+  });
+}
+
+TEST(Op, Shapes) {
+  const auto shape = [](std::vector<int64_t> s) { return Attrs{{"shape", std::move(s)}}; };
+  EXPECT_EQ(infer_types("reshape", shape({-1, 2}), {f32({3, 4})})[0], f32({6, 2}));
+  EXPECT_EQ(infer_types("broadcast_to", shape({5, 3}), {f32({3})})[0], f32({5, 3}));
+  expect_error(Code::kInvalidArgument, "cannot reshape to [5]", [&] {
+    infer_types("reshape", shape({5}), {f32({3, 4})});
+  });
+  expect_error(Code::kInvalidArgument, "cannot broadcast to [3]", [&] {
+    infer_types("broadcast_to", shape({3}), {f32({2, 3})});
+  });
+  expect_error(Code::kInvalidArgument, "not a permutation", [&] {
+    infer_types("transpose", {{"perm", std::vector<int64_t>{0, 0}}}, {f32({2, 3})});
+  });
+}
+
+TEST(Op, CrossEntropyAndOptimizers) {
+  EXPECT_EQ(infer_types("softmax_cross_entropy", {}, {f32({64, 10}), i32({64})})[0], f32({64}));
+  expect_error(Code::kInvalidArgument, "labels need i32[64]", [] {
+    infer_types("softmax_cross_entropy", {}, {f32({64, 10}), i32({63})});
+  });
+  expect_error(Code::kInvalidArgument, "grad (input 1) needs the parameter's type f32[3]", [] {
+    infer_types("apply_gradient_descent", {}, {f32({3}), f32({4}), f32({})});
+  });
+}
+
+TEST(Op, ListingIsSortedAndComplete) {
+  std::string last;
+  for (const OpDef* op : list_ops()) {
+    EXPECT_LT(last, op->name);
+    EXPECT_EQ(find_op(op->name), op);
+    EXPECT_FALSE(op->is_internal);
+    last = op->name;
+  }
+  EXPECT_EQ(find_op("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace ballast::graph

@@ -1,0 +1,136 @@
+#include "graph/passes.h"
+
+#include "graph/prepared_op.h"
+#include "graph/test_support.h"
+#include "graph/text.h"
+
+#include <cmath>
+
+namespace ballast::graph {
+namespace {
+
+using namespace testing;
+
+// The nodes of a graph as "op op op".
+std::string ops(const Graph& g) {
+  std::string text;
+  for (const Node& node : g.nodes()) text += (text.empty() ? "" : " ") + node.op->name;
+  return text;
+}
+
+Graph parse_nodes(const std::string& lines) { return parse("ballast.graph 1\n" + lines); }
+
+TEST(Passes, DeadCodeKeepsUpdates) {
+  const Graph g = parse_nodes(
+      "input %0 \"x\": f32[4]\nstate %1 \"s\": f32[4]\n"
+      "%2 = neg(%0) : f32[4]\n%3 = exp(%2) : f32[4]\n%4 = add(%1, %2) : f32[4]\n"
+      "%5 = abs(%0) : f32[4]\nupdate %1 = %4\noutput %5\n");
+  EXPECT_EQ(ops(remove_dead_code(g)), "neg add abs");
+}
+
+TEST(Passes, CommonSubexpressionsMergeNodesAndConstants) {
+  const Graph g = parse_nodes(
+      "input %0 \"x\": f32[4]\nconst %1: f32[] = 0000803f\nconst %2: f32[] = 0000803f\n"
+      "%3 = add(%0, %1) : f32[4]\n%4 = add(%0, %2) : f32[4]\n%5 = mul(%3, %4) : f32[4]\n"
+      "output %5\n");
+  const Graph merged = merge_common_subexpressions(g);
+  EXPECT_EQ(ops(merged), "add mul");
+  EXPECT_EQ(merged.nodes()[1].inputs[0], merged.nodes()[1].inputs[1]);
+}
+
+TEST(Passes, SimplifyDropsWhatDoesNothing) {
+  const Graph g = parse_nodes(
+      "input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[4, 3]\n"
+      "%2 = reshape(%0) {shape = [2, 3]} : f32[2, 3]\n"
+      "%3 = transpose(%1) {perm = [1, 0]} : f32[3, 4]\n"
+      "%4 = matmul(%2, %3) : f32[2, 4]\n"
+      "%5 = broadcast_to(%4) {shape = [2, 4]} : f32[2, 4]\n"
+      "%6 = reshape(%5) {shape = [8]} : f32[8]\n%7 = reshape(%6) {shape = [4, 2]} : f32[4, 2]\n"
+      "%8 = cast(%7) {dtype = 1} : f32[4, 2]\noutput %8\n");
+  const Graph s = remove_dead_code(simplify(g));
+  EXPECT_EQ(ops(s), "matmul reshape");
+  EXPECT_EQ(int_attr(s.nodes()[0].attrs, "transpose_b"), 1);
+}
+
+TEST(Passes, FoldingGivesTheDevicesBits) {
+  const Graph g = parse_nodes(
+      "input %0 \"x\": f32[2]\nconst %1: f32[2] = 0000803f00000040\nconst %2: f32[] = cdcc4c3e\n"
+      "%3 = mul(%1, %2) : f32[2]\n%4 = exp(%3) : f32[2]\n%5 = add(%0, %4) : f32[2]\noutput %5\n");
+  const auto evaluate = [](const OpCall& call, const auto& inputs) {
+    return evaluate_on(test_device(), call, inputs);
+  };
+  const Graph folded = remove_dead_code(fold_constants(g, evaluate));
+  ASSERT_EQ(ops(folded), "add");
+  const Value& value = folded.value(folded.nodes()[0].inputs[1]);
+  ASSERT_EQ(value.kind, ValueKind::kConstant);
+  const auto* data = reinterpret_cast<const float*>(value.data->data());
+  EXPECT_NEAR(data[0], std::exp(0.2), 1e-6);
+  EXPECT_NEAR(data[1], std::exp(0.4), 1e-6);
+}
+
+TEST(Passes, MatmulTakesBiasAndRelu) {
+  const char* const head =
+      "input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[3, 4]\ninput %2 \"b\": f32[4]\n"
+      "%3 = matmul(%0, %1) : f32[2, 4]\n";
+  const Graph full = fuse_matmul_epilogues(parse_nodes(
+      std::string(head) + "%4 = add(%2, %3) : f32[2, 4]\n%5 = relu(%4) : f32[2, 4]\noutput %5\n"));
+  ASSERT_EQ(ops(full), "matmul");
+  EXPECT_EQ(string_attr(full.nodes()[0].attrs, "activation"), "relu");
+  EXPECT_EQ(int_attr(full.nodes()[0].attrs, "has_bias"), 1);
+  EXPECT_EQ(full.nodes()[0].inputs.size(), 3u);
+
+  // The sum is read twice: relu stays apart.
+  const Graph shared = fuse_matmul_epilogues(
+      parse_nodes(std::string(head) +
+                  "%4 = add(%3, %2) : f32[2, 4]\n%5 = relu(%4) : f32[2, 4]\noutput %4, %5\n"));
+  EXPECT_EQ(ops(shared), "matmul relu");
+  // A bias over rows is not a bias.
+  const Graph rows = fuse_matmul_epilogues(parse_nodes(
+      "input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[3, 2]\ninput %2 \"b\": f32[2, 1]\n"
+      "%3 = matmul(%0, %1) : f32[2, 2]\n%4 = add(%3, %2) : f32[2, 2]\noutput %4\n"));
+  EXPECT_EQ(ops(rows), "matmul add");
+}
+
+TEST(Passes, MatmulTakesReluGradWhoseOperandComesLater) {
+  const Graph g = fuse_matmul_epilogues(parse_nodes(
+      "input %0 \"dz\": f32[2, 3]\ninput %1 \"w\": f32[3, 4]\ninput %2 \"h\": f32[2, 4]\n"
+      "%3 = matmul(%0, %1) : f32[2, 4]\n%4 = exp(%2) : f32[2, 4]\n"
+      "%5 = relu_grad(%3, %4) : f32[2, 4]\noutput %5\n"));
+  EXPECT_EQ(ops(g), "exp matmul");
+  EXPECT_EQ(string_attr(g.nodes()[1].attrs, "activation"), "relu_grad");
+  verify(g);
+}
+
+TEST(Passes, PointwiseChainsBecomeOneKernel) {
+  const Graph g = fuse_pointwise(parse_nodes(
+      "input %0 \"x\": f32[2, 3]\ninput %1 \"b\": f32[3]\n"
+      "%2 = add(%0, %1) : f32[2, 3]\n%3 = exp(%2) : f32[2, 3]\n%4 = mul(%3, %2) : f32[2, 3]\n"
+      "%5 = reduce_sum(%4) : f32[]\n%6 = neg(%5) : f32[]\noutput %6\n"));
+  ASSERT_EQ(ops(g), "fused reduce_sum neg");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "program"),
+            "add(i0,i1):f32;exp(s0):f32;mul(s1,s0):f32");
+  verify(parse(print(g)));
+}
+
+TEST(Passes, PointwiseFusionStopsAtResultsAndOtherShapes) {
+  const Graph result = fuse_pointwise(parse_nodes(
+      "input %0 \"x\": f32[3]\n%1 = neg(%0) : f32[3]\n%2 = exp(%1) : f32[3]\noutput %1, %2\n"));
+  EXPECT_EQ(ops(result), "neg exp");
+  const Graph shapes = fuse_pointwise(
+      parse_nodes("input %0 \"x\": f32[3]\ninput %1 \"y\": f32[2, 3]\n%2 = neg(%0) : f32[3]\n"
+                  "%3 = add(%2, %1) : f32[2, 3]\noutput %3\n"));
+  EXPECT_EQ(ops(shapes), "neg add");
+}
+
+TEST(Passes, SeparateResultsCopiesWhatIsNotItsOwn) {
+  const Graph g = separate_results(
+      parse_nodes("input %0 \"x\": f32[3]\nstate %1 \"s\": f32[3]\nstate %2 \"t\": f32[3]\n"
+                  "%3 = neg(%0) : f32[3]\n%4 = reshape(%3) {shape = [3, 1]} : f32[3, 1]\n"
+                  "update %1 = %2\nupdate %2 = %1\noutput %3, %3, %4, %0\n"));
+  EXPECT_EQ(ops(g), "identity identity identity neg reshape identity identity");
+  EXPECT_EQ(g.outputs().size(), 4u);
+  verify(g);
+}
+
+}  // namespace
+}  // namespace ballast::graph

@@ -1,0 +1,78 @@
+#include "graph/text.h"
+
+#include "graph/test_support.h"
+
+namespace ballast::graph {
+namespace {
+
+using namespace testing;
+using device::Code;
+
+TEST(Text, RoundTripKeepsEverything) {
+  const Graph g = linear_regression(32, 10);
+  const std::string text = print(g);
+  const Graph again = parse(text);
+  verify(again);
+  EXPECT_EQ(print(again), text);
+  EXPECT_EQ(again.nodes().size(), g.nodes().size());
+  EXPECT_EQ(*again.value(again.nodes().back().inputs[4]).data, *bytes_of<float>({0.9f}));
+}
+
+TEST(Text, RoundTripOfAttributesAndNames) {
+  Graph g;
+  const ValueId x = g.add_input("a \"b\" \\ c\nd", f32({2, 3}));
+  const ValueId y =
+      g.add_node("transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {x}, "f.cpp:9")[0];
+  const ValueId z = g.add_node("reduce_sum", {{"axes", std::vector<int64_t>{-1}}}, {y})[0];
+  const ValueId e = g.add_constant(f32({0}), bytes_of<float>({}));
+  g.set_outputs({z, e});
+  EXPECT_EQ(print(parse(print(g))), print(g));
+}
+
+TEST(Text, PrintsOneLinePerThing) {
+  Graph g;
+  const ValueId x = g.add_input("x", f32({2, 3}));
+  const ValueId c = g.add_constant(f32({}), bytes_of<float>({1.0f}));
+  g.set_outputs({g.add_node("add", {}, {x, c}, "net.cpp:12")[0]});
+  EXPECT_EQ(print(g),
+            "ballast.graph 1\n"
+            "input %0 \"x\": f32[2, 3]\n"
+            "const %1: f32[] = 0000803f\n"
+            "%2 = add(%0, %1) : f32[2, 3] @ \"net.cpp:12\"\n"
+            "output %2\n");
+}
+
+TEST(Text, ErrorsNameTheirPlace) {
+  const std::string head = "ballast.graph 1\ninput %0 \"x\": f32[2]\n";
+  expect_error(Code::kInvalidArgument, "line 1", [] { (void)parse("graph 1"); });
+  expect_error(Code::kInvalidArgument, "unknown version", [] { (void)parse("ballast.graph 7"); });
+  expect_error(Code::kInvalidArgument, "line 3, column 15: %7 is not defined",
+               [&] { (void)parse(head + "%1 = add(%0, %7) : f32[2]"); });
+  expect_error(Code::kInvalidArgument, "%0 is defined twice",
+               [&] { (void)parse(head + "input %0 \"y\": f32[2]"); });
+  expect_error(Code::kInvalidArgument, "gives other types",
+               [&] { (void)parse(head + "%1 = neg(%0) : f32[3]"); });
+  expect_error(Code::kInvalidArgument, "expected 8 bytes",
+               [&] { (void)parse(head + "const %1: f32[2] = 00"); });
+  expect_error(Code::kNotFound, "did you mean",
+               [&] { (void)parse(head + "%1 = nog(%0) : f32[2]"); });
+  expect_error(Code::kInvalidArgument, "expected", [&] { (void)parse(head + "%1 = neg(%0"); });
+}
+
+TEST(Text, TruncatedTextIsAnErrorNotACrash) {
+  const std::string text = print(linear_regression(4, 3));
+  for (size_t length = 0; length < text.size(); ++length) {
+    try {
+      (void)parse(text.substr(0, length));
+    } catch (const device::Error&) {
+      continue;
+    }
+    const char next = text[length];
+    EXPECT_TRUE(next == '\n' || text[length - 1] == '\n' || next == ' ' || next == ',' ||
+                std::isalnum(next))
+        << length;
+  }
+}
+
+}  // namespace
+}  // namespace ballast::graph

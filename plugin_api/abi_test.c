@@ -1,0 +1,294 @@
+/* The ABI as a C program sees it: negotiation, sized structs, handles, errors, one op, one graph.
+ * Loads the plugin named by BALLAST_PLUGIN. Prints what failed; the exit status counts failures. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ballast/ballast.h"
+
+static int failures = 0;
+static const ballast_api* api;
+
+#define CHECK(condition)                                             \
+  do {                                                               \
+    if (!(condition)) {                                              \
+      printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                    \
+    }                                                                \
+  } while (0)
+
+static void expect_ok(ballast_error* error, int line) {
+  if (error != NULL) {
+    const ballast_str message = api->error_message(error);
+    printf("line %d: unexpected error: %.*s\n", line, (int)message.size, message.data);
+    api->error_destroy(error);
+    ++failures;
+  }
+}
+#define OK(call) expect_ok((call), __LINE__)
+
+/* Expects an error of `code` whose message contains `part`. */
+static void expect_error(ballast_error* error, int32_t code, const char* part, int line) {
+  char text[2000];
+  const ballast_str message = api->error_message(error);
+  snprintf(text, sizeof text, "%.*s", (int)message.size, message.data != NULL ? message.data : "");
+  if (error == NULL || api->error_code(error) != code || strstr(text, part) == NULL) {
+    printf("line %d: expected error %d with \"%s\", got %d \"%s\"\n", line, code, part,
+           api->error_code(error), text);
+    ++failures;
+  }
+  api->error_destroy(error);
+}
+#define FAILS(call, code, part) expect_error((call), (code), (part), __LINE__)
+
+static ballast_str str(const char* text) {
+  ballast_str s;
+  s.data = text;
+  s.size = strlen(text);
+  return s;
+}
+
+static void test_negotiation(ballast_get_api_fn entry) {
+  const ballast_api* table = (const ballast_api*)1;
+  char why[200];
+  CHECK(entry(BALLAST_ABI_VERSION(2, 0), BALLAST_ABI_VERSION(3, 0), &table, why, sizeof why) ==
+        BALLAST_ABI_MISMATCH);
+  CHECK(table == NULL && strstr(why, "ABI 1.0") != NULL && strstr(why, "2.0 to 3.0") != NULL);
+  CHECK(entry(0, BALLAST_ABI_VERSION(0, 9), &table, why, sizeof why) == BALLAST_ABI_MISMATCH);
+  CHECK(entry(5, 4, &table, why, sizeof why) == BALLAST_INVALID_ARGUMENT);
+  CHECK(entry(0, 0, &table, NULL, 0) == BALLAST_ABI_MISMATCH);
+  CHECK(entry(0, 0, &table, why, 1) == BALLAST_ABI_MISMATCH && why[0] == 0);
+  CHECK(entry(0, UINT32_MAX, NULL, why, sizeof why) == BALLAST_INVALID_ARGUMENT);
+  CHECK(entry(BALLAST_ABI_VERSION(1, 0), BALLAST_ABI_VERSION(1, 7), &table, NULL, 0) == 0);
+  CHECK(table->abi_version == BALLAST_ABI_CURRENT && table->struct_size >= sizeof(ballast_api));
+  api = table;
+}
+
+static void test_before_init(void) {
+  uint64_t count = 7;
+  FAILS(api->device->device_count(&count), BALLAST_FAILED_PRECONDITION, "plugin_init");
+  CHECK(count == 0);
+  FAILS(api->plugin_shutdown(), BALLAST_FAILED_PRECONDITION, "without plugin_init");
+  api->error_destroy(NULL);
+  CHECK(api->error_code(NULL) == 0);
+}
+
+static void test_structs(ballast_device* device) {
+  union {
+    ballast_device_info info;
+    unsigned char bytes[400];
+  } large;
+  ballast_device_info small = BALLAST_INIT(ballast_device_info);
+  ballast_chain unknown = {sizeof(ballast_chain), NULL, 0x1234};
+  size_t i;
+  /* A future, larger struct: known fields are filled, the tail stays. */
+  memset(large.bytes, 0xAA, sizeof large.bytes);
+  large.info.struct_size = sizeof large.bytes;
+  large.info.next = NULL;
+  OK(api->device->device_info(device, &large.info));
+  CHECK(large.info.name.size > 0 && large.info.struct_size == sizeof large.bytes);
+  for (i = sizeof(ballast_device_info); i < sizeof large.bytes; ++i) CHECK(large.bytes[i] == 0xAA);
+  /* Every smaller size is refused. */
+  for (i = 0; i < sizeof(ballast_device_info); i += 8) {
+    small.struct_size = i;
+    FAILS(api->device->device_info(device, &small), BALLAST_INVALID_ARGUMENT, "struct_size");
+  }
+  small.struct_size = sizeof small;
+  small.next = &unknown;
+  FAILS(api->device->device_info(device, &small), BALLAST_UNIMPLEMENTED, "0x1234");
+  FAILS(api->device->device_info(device, NULL), BALLAST_INVALID_ARGUMENT, "out_info is NULL");
+}
+
+static void test_handles(ballast_device* device) {
+  ballast_buffer *a = NULL, *view = NULL;
+  ballast_buffer_info info = BALLAST_INIT(ballast_buffer_info);
+  OK(api->device->buffer_create(device, 1024, &a));
+  FAILS(api->device->buffer_info((ballast_buffer*)device, &info), BALLAST_INVALID_ARGUMENT,
+        "not a handle of this kind");
+  FAILS(api->device->buffer_info((ballast_buffer*)&failures, &info), BALLAST_INVALID_ARGUMENT, "");
+  FAILS(api->device->buffer_info(NULL, &info), BALLAST_INVALID_ARGUMENT, "NULL");
+  FAILS(api->device->buffer_view(a, 1, 8, &view), BALLAST_INVALID_ARGUMENT, "multiple");
+  CHECK(view == NULL);
+  FAILS(api->device->buffer_view(a, 0, 1025, &view), BALLAST_INVALID_ARGUMENT, "exceeds");
+  FAILS(api->device->buffer_view(a, UINT64_MAX - 127, 256, &view), BALLAST_INVALID_ARGUMENT,
+        "exceeds");
+  OK(api->device->buffer_view(a, 0, 512, &view));
+  OK(api->device->buffer_retain(a));
+  OK(api->device->buffer_release(a));
+  OK(api->device->buffer_info(a, &info));
+  CHECK(info.size == 1024);
+  OK(api->device->buffer_release(a)); /* the view keeps the memory alive */
+  FAILS(api->device->buffer_release(a), BALLAST_INVALID_ARGUMENT, "released");
+  FAILS(api->device->buffer_info(a, &info), BALLAST_INVALID_ARGUMENT, "released");
+  OK(api->device->buffer_info(view, &info));
+  FAILS(api->plugin_shutdown(), BALLAST_FAILED_PRECONDITION, "handles are alive");
+  OK(api->device->buffer_release(view));
+}
+
+static ballast_tensor_desc f32(uint32_t rank, int64_t d0, int64_t d1) {
+  ballast_tensor_desc desc = BALLAST_INIT(ballast_tensor_desc);
+  desc.dtype = BALLAST_F32;
+  desc.rank = rank;
+  desc.dims[0] = d0;
+  desc.dims[1] = d1;
+  return desc;
+}
+
+static ballast_op_call call_of(const char* name, const ballast_tensor_desc* inputs,
+                               uint64_t count) {
+  ballast_op_call call = BALLAST_INIT(ballast_op_call);
+  call.name = str(name);
+  call.inputs = inputs;
+  call.input_count = count;
+  call.input_stride = sizeof(ballast_tensor_desc);
+  call.attr_stride = sizeof(ballast_attr);
+  return call;
+}
+
+static void test_op(ballast_device* device, ballast_stream* stream) {
+  const float x[6] = {1, 2, 3, 4, 5, 6}, y[3] = {10, 20, 30};
+  float z[6] = {0};
+  ballast_tensor_desc types[2], out = BALLAST_INIT(ballast_tensor_desc);
+  ballast_op_info info = BALLAST_INIT(ballast_op_info);
+  ballast_launch launch = BALLAST_INIT(ballast_launch);
+  ballast_buffer* buffers[3];
+  ballast_op* op = NULL;
+  ballast_op_call call;
+  uint64_t count = 0;
+  int i;
+  types[0] = f32(2, 2, 3);
+  types[1] = f32(1, 3, 0);
+  call = call_of("add", types, 2);
+  OK(api->op->op_infer(&call, &out, 1, &count));
+  CHECK(count == 1 && out.rank == 2 && out.dims[0] == 2 && out.dims[1] == 3);
+  OK(api->op->op_prepare(device, &call, &op));
+  OK(api->op->op_info(op, &info));
+  CHECK(info.input_count == 2 && info.output_count == 1 && info.workspace_size == 0);
+  OK(api->device->buffer_create(device, sizeof x, &buffers[0]));
+  OK(api->device->buffer_create(device, sizeof y, &buffers[1]));
+  OK(api->device->buffer_create(device, sizeof z, &buffers[2]));
+  OK(api->device->copy_from_host(stream, buffers[0], 0, x, sizeof x));
+  OK(api->device->copy_from_host(stream, buffers[1], 0, y, sizeof y));
+  launch.inputs = buffers;
+  launch.input_count = 2;
+  launch.outputs = buffers + 2;
+  launch.output_count = 1;
+  OK(api->op->op_launch(op, stream, &launch));
+  OK(api->device->copy_to_host(stream, z, buffers[2], 0, sizeof z));
+  for (i = 0; i < 6; ++i) CHECK(z[i] == x[i] + y[i % 3]);
+
+  launch.input_count = 1;
+  FAILS(api->op->op_launch(op, stream, &launch), BALLAST_INVALID_ARGUMENT, "[add] takes 2 inputs");
+  launch.input_count = 2;
+  launch.outputs = buffers + 1;
+  FAILS(api->op->op_launch(op, stream, &launch), BALLAST_INVALID_ARGUMENT,
+        "[add] output 0 needs 24 bytes, its buffer has 12");
+  call.name = str("ad");
+  FAILS(api->op->op_prepare(device, &call, &op), BALLAST_NOT_FOUND, "did you mean add");
+  call = call_of("add", types, 2);
+  types[1] = f32(1, 4, 0);
+  FAILS(api->op->op_infer(&call, &out, 1, &count), BALLAST_INVALID_ARGUMENT,
+        "[add] shapes [2, 3] and [4] do not broadcast");
+  types[1].dtype = 99;
+  FAILS(api->op->op_infer(&call, &out, 1, &count), BALLAST_INVALID_ARGUMENT, "unknown dtype 99");
+  types[1] = f32(9, 4, 0);
+  FAILS(api->op->op_infer(&call, &out, 1, &count), BALLAST_INVALID_ARGUMENT, "rank 9");
+  for (i = 0; i < 3; ++i) OK(api->device->buffer_release(buffers[i]));
+}
+
+static void test_graph(ballast_device* device, ballast_stream* stream) {
+  const char* const text =
+      "ballast.graph 1\ninput %0 \"x\": f32[4]\nstate %1 \"sum\": f32[4]\n"
+      "%2 = add(%1, %0) : f32[4]\nupdate %1 = %2\noutput %2\n";
+  const float one[4] = {1, 2, 3, 4}, zero[4] = {0, 0, 0, 0};
+  float got[4];
+  ballast_graph* graph = NULL;
+  ballast_executable* exe = NULL;
+  ballast_sink* sink = NULL;
+  ballast_buffer *state = NULL, *out = NULL;
+  ballast_binding input = BALLAST_INIT(ballast_binding), output = BALLAST_INIT(ballast_binding);
+  ballast_queue_binding qin = BALLAST_INIT(ballast_queue_binding),
+                        qout = BALLAST_INIT(ballast_queue_binding);
+  ballast_sink_options options = BALLAST_INIT(ballast_sink_options);
+  ballast_counters before = BALLAST_INIT(ballast_counters), after = BALLAST_INIT(ballast_counters);
+  ballast_str printed;
+  int i;
+  FAILS(api->graph->graph_from_text(str("nonsense"), &graph), BALLAST_INVALID_ARGUMENT, "line 1");
+  OK(api->graph->graph_from_text(str(text), &graph));
+  OK(api->graph->graph_to_text(graph, &printed));
+  CHECK(printed.size == strlen(text) && memcmp(printed.data, text, printed.size) == 0);
+  OK(api->graph->graph_compile(device, graph, NULL, &exe));
+  OK(api->graph->graph_release(graph));
+  OK(api->device->buffer_create(device, sizeof zero, &state));
+  OK(api->device->buffer_create(device, sizeof got, &out));
+  OK(api->device->copy_from_host(stream, state, 0, zero, sizeof zero));
+  OK(api->graph->executable_bind_state(exe, 0, state));
+  input.host = one;
+  output.buffer = out;
+  OK(api->graph->executable_run(exe, stream, &input, 1, sizeof input, &output, 1, sizeof output));
+  OK(api->device->copy_to_host(stream, got, out, 0, sizeof got));
+  for (i = 0; i < 4; ++i) CHECK(got[i] == one[i]);
+
+  options.max_slots = 1;
+  OK(api->sink->sink_create(exe, &options, &sink));
+  OK(api->graph->executable_release(exe)); /* the sink keeps it */
+  qin.host = one;
+  qin.slots = 1;
+  qout.slots = 1;
+  OK(api->profile->counters(device, &before));
+  OK(api->sink->sink_run(sink, stream, 99, &qin, 1, sizeof qin, &qout, 1, sizeof qout));
+  OK(api->profile->counters(device, &after));
+  CHECK(after.host_calls - before.host_calls == 1);
+  CHECK(after.allocations == before.allocations);
+  OK(api->device->copy_to_host(stream, got, state, 0, sizeof got));
+  for (i = 0; i < 4; ++i) CHECK(got[i] == 100 * one[i]);
+  OK(api->sink->sink_release(sink));
+  OK(api->device->buffer_release(state));
+  OK(api->device->buffer_release(out));
+}
+
+int main(void) {
+  const char* path = getenv("BALLAST_PLUGIN");
+  void* library = dlopen(path != NULL ? path : "libballast.so", RTLD_NOW | RTLD_LOCAL);
+  ballast_get_api_fn entry;
+  ballast_device* device = NULL;
+  ballast_stream* stream = NULL;
+  ballast_device_options limited = BALLAST_INIT(ballast_device_options);
+  ballast_buffer* buffer = NULL;
+  ballast_plugin_info info = BALLAST_INIT(ballast_plugin_info);
+  const void* table = &info;
+  if (library == NULL) {
+    printf("%s\n", dlerror());
+    return 1;
+  }
+  *(void**)&entry = dlsym(library, BALLAST_ENTRY_SYMBOL);
+  test_negotiation(entry);
+  test_before_init();
+  OK(api->plugin_info(&info));
+  CHECK(info.unloadable == 0 && info.version.size > 0);
+  FAILS(api->get_extension(42, 0, &table), BALLAST_UNIMPLEMENTED, "no extension");
+  CHECK(table == NULL);
+  OK(api->plugin_init(NULL));
+  FAILS(api->device->device_open(str("no such device"), NULL, &device), BALLAST_NOT_FOUND,
+        "no such device");
+  OK(api->device->device_open(str(""), NULL, &device));
+  OK(api->device->stream_default(device, &stream));
+  test_structs(device);
+  test_handles(device);
+  test_op(device, stream);
+  test_graph(device, stream);
+  OK(api->device->stream_release(stream));
+  OK(api->device->device_release(device));
+
+  limited.memory_limit = 1 << 20;
+  OK(api->device->device_open(str(""), &limited, &device));
+  FAILS(api->device->buffer_create(device, 2 << 20, &buffer), BALLAST_OUT_OF_DEVICE_MEMORY,
+        "2097152");
+  OK(api->device->buffer_create(device, 1 << 10, &buffer));
+  OK(api->device->buffer_release(buffer));
+  OK(api->device->device_release(device));
+  OK(api->plugin_shutdown());
+  printf("%d failures\n", failures);
+  return failures != 0;
+}
