@@ -16,12 +16,12 @@ using device::Replay;
 constexpr uint64_t kSlots = 7;
 
 // One set of states and a queue of kSlots different batches.
-struct Setup {
+struct Regression {
   std::shared_ptr<Executable> exe;
   std::vector<BufferPtr> states;
   std::vector<float> x, t;
 
-  explicit Setup(Replay replay, int64_t batch = 32) {
+  explicit Regression(Replay replay, int64_t batch = 32) {
     exe = std::make_shared<Executable>(test_device(), linear_regression(batch, 10),
                                        CompileOptions{Level::kO1, replay});
     for (size_t n : {10, 1, 10, 1}) states.push_back(upload(std::vector<float>(n, 0.01f)));
@@ -59,7 +59,7 @@ TEST(Sink, SameBitsAsSteppingInEveryReplay) {
   for (Replay replay : {Replay::kList, Replay::kNative, Replay::kStitch, Replay::kAuto}) {
     if (replay == Replay::kNative && !test_device()->info().has_command_buffer) continue;
     for (int64_t batch : {32, 5}) {  // 5: slots that are not aligned for views
-      Setup a(replay, batch), b(replay, batch), c(replay, batch);
+      Regression a(replay, batch), b(replay, batch), c(replay, batch);
       const std::vector<float> expected = a.stepped(50);
       EXPECT_EQ(b.sunk(50, false), expected) << int(replay) << " batch " << batch;
       EXPECT_EQ(c.sunk(50, true), expected) << int(replay) << " batch " << batch;
@@ -71,7 +71,7 @@ TEST(Sink, SameBitsAsSteppingInEveryReplay) {
 }
 
 TEST(Sink, NoStepsAndManySteps) {
-  Setup s(Replay::kList);
+  Regression s(Replay::kList);
   Sink sink(s.exe, kSlots);
   const Queue qx{nullptr, s.x.data(), kSlots}, qt{nullptr, s.t.data(), kSlots};
   sink.run(test_device()->default_stream(), 0, {qx, qt}, {{}});
@@ -81,7 +81,7 @@ TEST(Sink, NoStepsAndManySteps) {
 }
 
 TEST(Sink, HostQueuesMayBeScribbledAfterTheCall) {
-  Setup a(Replay::kAuto), b(Replay::kAuto);
+  Regression a(Replay::kAuto), b(Replay::kAuto);
   const std::vector<float> expected = a.stepped(20);
   Sink sink(b.exe, kSlots);
   const BufferPtr losses = upload(std::vector<float>(20));
@@ -92,7 +92,7 @@ TEST(Sink, HostQueuesMayBeScribbledAfterTheCall) {
 }
 
 TEST(Sink, UpdateRebindsAState) {
-  Setup s(Replay::kList);
+  Regression s(Replay::kList);
   Sink sink(s.exe, kSlots);
   const BufferPtr fresh = upload(std::vector<float>(10, 3.0f));
   const std::vector<float> before = download(s.states[0]);
@@ -104,7 +104,7 @@ TEST(Sink, UpdateRebindsAState) {
 }
 
 TEST(Sink, CancelStopsAtAStep) {
-  Setup s(Replay::kList);
+  Regression s(Replay::kList);
   Sink sink(s.exe, kSlots);
   const Queue qx{nullptr, s.x.data(), kSlots}, qt{nullptr, s.t.data(), kSlots};
   constexpr uint64_t kMany = 50'000'000;  // far more than a test could wait for
@@ -126,7 +126,7 @@ TEST(Sink, CancelStopsAtAStep) {
 }
 
 TEST(Sink, MistakesAreNamed) {
-  Setup s(Replay::kList);
+  Regression s(Replay::kList);
   Sink sink(s.exe, 2);
   auto& stream = test_device()->default_stream();
   const Queue qx{nullptr, s.x.data(), kSlots}, qt{nullptr, s.t.data(), 1};

@@ -114,7 +114,7 @@ typedef struct ballast_attr {
 #ifdef __cplusplus
 #define BALLAST_INIT(type) (type{sizeof(type)})
 #else
-#define BALLAST_INIT(type) {sizeof(type)}
+#define BALLAST_INIT(type) {.struct_size = sizeof(type)}
 #endif
 
 #ifdef __cplusplus
