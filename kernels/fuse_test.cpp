@@ -1,0 +1,163 @@
+#include "kernels/test_support.h"
+
+#include <thread>
+
+namespace ballast::kernels::testing {
+namespace {
+
+using Ref = FusedStep::Ref;
+
+Ref input(uint32_t index) { return {true, index}; }
+Ref step(uint32_t index) { return {false, index}; }
+
+// The same steps one kernel at a time.
+std::vector<HostTensor> run_separately(DeviceClass c, const FusedPointwise& fused,
+                                       const std::vector<HostTensor>& inputs) {
+  std::vector<HostTensor> results;
+  for (const FusedStep& s : fused.steps) {
+    std::vector<HostTensor> args;
+    std::vector<TensorType> types;
+    for (const Ref& ref : s.args) {
+      args.push_back(ref.is_input ? inputs[ref.index] : results[ref.index]);
+      types.push_back(args.back().type);
+    }
+    results.push_back(run_plan(plan_pointwise(c, s.op, types, s.type), args, s.type));
+  }
+  std::vector<HostTensor> outputs;
+  for (uint32_t output : fused.outputs) outputs.push_back(results[output]);
+  return outputs;
+}
+
+void expect_same_bits(const FusedPointwise& fused, const std::vector<HostTensor>& inputs) {
+  std::vector<TensorType> types;
+  for (uint32_t output : fused.outputs) types.push_back(fused.steps[output].type);
+  for (DeviceClass c : kClasses) {
+    const Plan plan = plan_fused(c, fused);
+    EXPECT_EQ(plan.launches.size(), 1);
+    const auto together = run_plan(plan, inputs, types);
+    const auto apart = run_separately(c, fused, inputs);
+    for (size_t i = 0; i < types.size(); ++i) {
+      EXPECT_EQ(together[i].bytes, apart[i].bytes) << class_name(c) << " output " << i;
+    }
+  }
+}
+
+std::vector<HostTensor> tensors(const FusedPointwise& fused) {
+  std::vector<HostTensor> inputs;
+  for (const TensorType& type : fused.inputs) {
+    inputs.push_back(random_f32(type.shape, static_cast<uint32_t>(inputs.size()) + 11));
+  }
+  return inputs;
+}
+
+// What a compiler would like to rewrite: a b + c as one rounding, (x - x), division by a constant,
+// cancelling sums, and the functions with polynomials inside.
+FusedPointwise rounding_chain(const Shape& shape, const Shape& row) {
+  const TensorType full{DType::kF32, shape}, part{DType::kF32, row}, one{DType::kF32, {}};
+  FusedPointwise fused;
+  fused.inputs = {full, part, one};
+  fused.steps = {
+      {"mul", {input(0), input(1)}, full},
+      {"add", {step(0), input(2)}, full},
+      {"sub", {step(1), step(0)}, full},
+      {"tanh", {step(2)}, full},
+      {"exp", {step(3)}, full},
+      {"div", {step(4), input(2)}, full},
+      {"sigmoid", {step(5)}, full},
+      {"mul", {step(6), step(6)}, full},
+      {"sub", {step(7), step(7)}, full},
+      {"add", {step(8), step(5)}, full},
+      {"relu", {step(9)}, full},
+      {"abs", {input(0)}, full},
+      {"log", {step(11)}, full},
+      {"maximum", {step(12), step(10)}, full},
+  };
+  fused.outputs = {13, 7};
+  return fused;
+}
+
+TEST(Fused, EqualsSeparateKernelsBitForBit) {
+  for (const auto& [shape, row] : std::vector<std::pair<Shape, Shape>>{{{64}, {64}},
+                                                                       {{5, 32}, {32}},
+                                                                       {{5, 33}, {33}},
+                                                                       {{1000}, {1}},
+                                                                       {{3, 1, 16}, {3, 1, 1}}}) {
+    const FusedPointwise fused = rounding_chain(shape, row);
+    expect_same_bits(fused, tensors(fused));
+  }
+}
+
+TEST(Fused, BoolAndIntegerSteps) {
+  const Shape shape = {6, 16};
+  const TensorType f{DType::kF32, shape}, b{DType::kBool, shape}, i{DType::kI32, shape};
+  FusedPointwise fused;
+  fused.inputs = {f, f};
+  fused.steps = {
+      {"less", {input(0), input(1)}, b},
+      {"greater_equal", {input(0), input(1)}, b},
+      {"logical_not", {step(0)}, b},
+      {"logical_and", {step(1), step(2)}, b},
+      {"select", {step(3), input(0), input(1)}, f},
+      {"cast", {step(4)}, i},
+      {"mul", {step(5), step(5)}, i},
+      {"cast", {step(3)}, f},
+  };
+  fused.outputs = {3, 6, 7, 4};
+  auto inputs = tensors(fused);
+  auto values = inputs[0].as<float>();
+  values[3] = std::nanf("");
+  inputs[0] = f32(shape, values);
+  expect_same_bits(fused, inputs);
+}
+
+// A step's result used twice, thirty times over: code must not double with every step.
+TEST(Fused, SharedStepsStaySmall) {
+  const TensorType type{DType::kF32, {32}};
+  FusedPointwise fused;
+  fused.inputs = {type};
+  fused.steps = {{"tanh", {input(0)}, type}};
+  for (uint32_t i = 0; i < 30; ++i) {
+    fused.steps.push_back({i % 2 ? "add" : "mul", {step(i), step(i)}, type});
+  }
+  fused.outputs = {30};
+  EXPECT_LT(plan_fused(DeviceClass::kCpu, fused).launches[0].source->text.size(), 20000u);
+  expect_same_bits(fused, tensors(fused));
+}
+
+TEST(Fused, RunsInPlace) {
+  const FusedPointwise fused = rounding_chain({4096}, {4096});
+  const auto inputs = tensors(fused);
+  const TensorType type = fused.inputs[0];
+  for (DeviceClass c : kClasses) {
+    const Plan plan = plan_fused(c, fused);
+    const auto apart = run_plan(plan, inputs, {type, type});
+    const auto in_place = run_plan(plan, inputs, {type, type}, {0, 1});
+    EXPECT_EQ(apart[0].bytes, in_place[0].bytes);
+    EXPECT_EQ(apart[1].bytes, in_place[1].bytes);
+  }
+}
+
+TEST(Fused, ManyThreadsGetEqualPlans) {
+  std::vector<Plan> plans(4);
+  std::vector<std::thread> threads;
+  for (Plan& plan : plans) {
+    threads.emplace_back([&plan] {
+      plan = plan_fused(DeviceClass::kCpu, rounding_chain({7, 48}, {48}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Plan& plan : plans) EXPECT_TRUE(same_launches(plan, plans[0]));
+}
+
+TEST(Fused, RefusesWrongChains) {
+  const TensorType f{DType::kF32, {3}}, i{DType::kI32, {3}};
+  const auto plan = [](const FusedPointwise& fused) { plan_fused(DeviceClass::kCpu, fused); };
+  EXPECT_THROW(plan({{f}, {{"exp", {input(0)}, i}}, {0}}), device::Error);
+  EXPECT_THROW(plan({{f}, {{"exp", {step(0)}, f}}, {0}}), device::Error);
+  EXPECT_THROW(plan({{f}, {{"exp", {input(1)}, f}}, {0}}), device::Error);
+  EXPECT_THROW(plan({{f}, {{"exp", {input(0)}, f}}, {1}}), device::Error);
+  EXPECT_THROW(plan({{f}, {{"exp", {input(0)}, f}}, {}}), device::Error);
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing

@@ -1,0 +1,38 @@
+// Shapes to loops: what the elementwise kernels iterate over.
+//
+// Dimensions of size 1 are dropped and neighbours merged wherever every operand allows it; then the
+// innermost dimension is split into whole vectors where all operands are dense or repeated along
+// it. Plain values; any thread.
+#pragma once
+
+#include "device/device.h"
+#include "kernels/halide_runtime.h"
+
+#include <vector>
+
+namespace ballast::kernels {
+
+// extents[d] and strides[operand][d], innermost first. Dimension 0 is the lane: 16 or 1.
+struct Loops {
+  std::vector<int64_t> extents;
+  std::vector<std::vector<int64_t>> strides;
+
+  Operand operand(size_t index, uint32_t slot, DType dtype) const;
+};
+
+// Row-major strides of a tensor of `shape`, seen as `target` by numpy's broadcasting; outermost
+// first, 0 where it repeats. `op` is named where the shape does not broadcast.
+std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape,
+                                       const Shape& target);
+
+// `strides[operand]` are outermost first, like `shape`. At least four dimensions come back.
+Loops make_loops(device::DeviceClass device_class, const Shape& shape,
+                 const std::vector<std::vector<int64_t>>& strides);
+
+// How many steps of x and y one work-group takes.
+struct Chunks {
+  int32_t x = 1, y = 1;
+};
+Chunks choose_chunks(device::DeviceClass device_class, const Loops& loops);
+
+}  // namespace ballast::kernels

@@ -1,0 +1,167 @@
+// Runs plans on the device under test and brings back what they wrote; for tests only.
+#pragma once
+
+#include "device/buffer.h"
+#include "device/stream.h"
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels::testing {
+
+constexpr DeviceClass kClasses[] = {DeviceClass::kCpu, DeviceClass::kGpu};
+
+inline std::string class_name(DeviceClass c) { return c == DeviceClass::kCpu ? "cpu" : "gpu"; }
+
+inline const device::DevicePtr& test_device() {
+  static const device::DevicePtr device = device::Device::open("", {});
+  return device;
+}
+
+struct HostTensor {
+  TensorType type;
+  std::vector<uint8_t> bytes;
+
+  explicit HostTensor(TensorType t) : type(std::move(t)), bytes(type.bytes()) {}
+  template <class T>
+  HostTensor(DType dtype, Shape shape, const std::vector<T>& values)
+      : type{dtype, std::move(shape)}, bytes(values.size() * sizeof(T)) {
+    EXPECT_EQ(bytes.size(), type.bytes());
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  template <class T>
+  std::vector<T> as() const {
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+};
+
+inline HostTensor f32(Shape shape, const std::vector<float>& values) {
+  return {DType::kF32, std::move(shape), values};
+}
+inline HostTensor i32(Shape shape, const std::vector<int32_t>& values) {
+  return {DType::kI32, std::move(shape), values};
+}
+
+inline int64_t elements(const Shape& shape) { return TensorType{DType::kF32, shape}.elements(); }
+
+inline HostTensor random_f32(const Shape& shape, uint32_t seed, float low = -2, float high = 2) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::vector<float> values(elements(shape));
+  for (float& v : values) v = uniform(engine);
+  return f32(shape, values);
+}
+
+// Uploads the inputs, runs the plan, reads the outputs. Output i uses the buffer of input
+// `in_place[i]` where that is not negative. Every buffer ends in bytes that must stay untouched.
+inline std::vector<HostTensor> run_plan(const Plan& plan, const std::vector<HostTensor>& inputs,
+                                        const std::vector<TensorType>& output_types,
+                                        const std::vector<int>& in_place = {}) {
+  constexpr size_t kGuard = 256;
+  constexpr uint8_t kPattern = 0xa5;
+  device::Stream& stream = test_device()->default_stream();
+  std::vector<device::BufferPtr> buffers;
+  const auto add = [&](std::vector<uint8_t> bytes) {
+    bytes.resize(bytes.size() + kGuard, kPattern);
+    buffers.push_back(device::Buffer::create(test_device(), bytes.size()));
+    stream.write(*buffers.back(), 0, bytes.data(), bytes.size());
+  };
+  for (const HostTensor& input : inputs) add(input.bytes);
+  for (size_t i = 0; i < output_types.size(); ++i) {
+    if (i < in_place.size() && in_place[i] >= 0) {
+      buffers.push_back(buffers[in_place[i]]);
+    } else {
+      add(std::vector<uint8_t>(output_types[i].bytes(), kPattern));
+    }
+  }
+  if (plan.workspace_bytes > 0) add(std::vector<uint8_t>(plan.workspace_bytes, kPattern));
+  std::vector<device::Buffer*> slots;
+  for (const device::BufferPtr& buffer : buffers) slots.push_back(buffer.get());
+  for (const device::Launch& launch : plan.launches) {
+    stream.submit(launch, slots.data(), slots.size());
+  }
+  std::vector<HostTensor> outputs;
+  for (size_t i = 0; i < output_types.size(); ++i) {
+    outputs.emplace_back(output_types[i]);
+    stream.read(outputs.back().bytes.data(), *slots[inputs.size() + i], 0,
+                outputs.back().bytes.size());
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    uint8_t guard[kGuard];
+    stream.read(guard, *slots[i], slots[i]->size() - kGuard, kGuard);
+    for (uint8_t byte : guard) EXPECT_EQ(byte, kPattern) << "slot " << i << " was overrun";
+  }
+  return outputs;
+}
+
+inline HostTensor run_plan(const Plan& plan, const std::vector<HostTensor>& inputs,
+                           const TensorType& output, int in_place = -1) {
+  return run_plan(plan, inputs, std::vector<TensorType>{output}, {in_place})[0];
+}
+
+// Distance in units of the last place of the float nearest to `expected`; 0 for equal, both NaN, or
+// equal infinities.
+inline double ulps(float got, double expected) {
+  if (std::isnan(got) || std::isnan(expected)) {
+    return std::isnan(got) && std::isnan(expected) ? 0 : INFINITY;
+  }
+  const auto nearest = static_cast<float>(expected);
+  if (got == nearest) return 0;
+  if (std::isinf(got) || std::isinf(nearest)) return INFINITY;
+  const float above = std::nextafterf(std::fabs(nearest), INFINITY);
+  return std::fabs(got - expected) / (double{above} - std::fabs(nearest));
+}
+
+// Calls f(index of each operand element) for every element of `shape` in row-major order.
+inline void for_each_index(const Shape& shape,
+                           const std::function<void(const std::vector<int64_t>&)>& f) {
+  std::vector<int64_t> index(shape.size(), 0);
+  for (int64_t n = elements(shape); n > 0; --n) {
+    f(index);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+// Where the broadcast element of `shape` lies for an index into the result.
+inline int64_t broadcast_offset(const Shape& shape, const std::vector<int64_t>& index) {
+  int64_t offset = 0;
+  const size_t lead = index.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    offset = offset * shape[d] + (shape[d] == 1 ? 0 : index[lead + d]);
+  }
+  return offset;
+}
+
+inline bool same_launches(const Plan& a, const Plan& b) {
+  if (a.launches.size() != b.launches.size() || a.workspace_bytes != b.workspace_bytes) {
+    return false;
+  }
+  for (size_t i = 0; i < a.launches.size(); ++i) {
+    const device::Launch &x = a.launches[i], &y = b.launches[i];
+    if (x.source->id != y.source->id || x.kernel != y.kernel || x.label != y.label ||
+        x.global != y.global || x.local != y.local || x.args.size() != y.args.size()) {
+      return false;
+    }
+    for (size_t k = 0; k < x.args.size(); ++k) {
+      if (x.args[k].kind != y.args[k].kind || x.args[k].slot != y.args[k].slot ||
+          x.args[k].bits != y.args[k].bits || x.args[k].size != y.args[k].size) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace ballast::kernels::testing
