@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   descs[0] = descs[1] = desc;
   load(argc > 1 ? argv[1] : "libballast.so");
   check(api->device->device_open(text(argc > 2 ? argv[2] : ""), NULL, &device));
-  check(api->device->stream_create(device, &stream));
+  check(api->device->stream_default(device, &stream));
 
   ballast_buffer *xy[2] = {buffer_of(x), buffer_of(y)}, *sum = buffer_of(zeros);
   add_eagerly(xy, sum);
