@@ -1,0 +1,250 @@
+#include "kernels/test_support.h"
+
+#include <array>
+#include <limits>
+
+namespace ballast::kernels::testing {
+namespace {
+
+constexpr bool kBool[] = {false, true};
+
+struct Epilogue {
+  bool has_bias;
+  const char* activation;
+};
+constexpr Epilogue kEpilogues[] = {{false, "none"}, {true, "none"},       {false, "relu"},
+                                   {true, "relu"},  {false, "relu_grad"}, {true, "relu_grad"}};
+
+std::string name_of(DeviceClass device_class, const MatmulConfig& c) {
+  return fmt::format("{} {}x{}x{}{}{}{} {}", class_name(device_class), c.m, c.n, c.k,
+                     c.transpose_a ? " A'" : "", c.transpose_b ? " B'" : "",
+                     c.has_bias ? " bias" : "", c.activation);
+}
+
+// A, B, bias, y of a product; inputs_of picks what a config takes.
+struct Operands {
+  HostTensor a, b, bias, y;
+};
+
+Operands make_operands(const MatmulConfig& c) {
+  const Shape a = c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k};
+  const Shape b = c.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n};
+  return {random_f32(a, 1), random_f32(b, 2), random_f32({c.n}, 3), random_f32({c.m, c.n}, 4)};
+}
+
+std::vector<HostTensor> inputs_of(const Operands& o, const MatmulConfig& c) {
+  std::vector<HostTensor> inputs = {o.a, o.b};
+  if (c.has_bias) inputs.push_back(o.bias);
+  if (c.activation == "relu_grad") inputs.push_back(o.y);
+  return inputs;
+}
+
+std::vector<float> run(DeviceClass device_class, const MatmulConfig& c, const Operands& o) {
+  return run_plan(plan_matmul(device_class, c), inputs_of(o, c),
+                  TensorType{DType::kF32, {c.m, c.n}})
+      .as<float>();
+}
+
+// The product in double, and how large its terms were (which bounds the rounding error).
+struct Reference {
+  std::vector<double> value, magnitude;
+};
+
+Reference reference_of(const MatmulConfig& c, const Operands& o) {
+  const std::vector<float> a = o.a.as<float>(), b = o.b.as<float>();
+  Reference r;
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = 0, magnitude = 0;
+      for (int64_t k = 0; k < c.k; ++k) {
+        const double term = double{a[c.transpose_a ? k * c.m + i : i * c.k + k]} *
+                            double{b[c.transpose_b ? j * c.k + k : k * c.n + j]};
+        sum += term;
+        magnitude += std::fabs(term);
+      }
+      r.value.push_back(sum);
+      r.magnitude.push_back(magnitude);
+    }
+  }
+  return r;
+}
+
+// What the pointwise ops would make of an unfused product.
+std::vector<float> apply_epilogue(const MatmulConfig& c, const Operands& o,
+                                  std::vector<float> product) {
+  const std::vector<float> bias = o.bias.as<float>(), y = o.y.as<float>();
+  for (size_t i = 0; i < product.size(); ++i) {
+    float& v = product[i];
+    if (c.has_bias) v = v + bias[i % c.n];
+    if (c.activation == "relu") v = v <= 0 ? 0 : v;
+    if (c.activation == "relu_grad") v = y[i] > 0 ? v : 0;
+  }
+  return product;
+}
+
+// The float chain every kernel promises: fma over k upwards, from +0.
+std::vector<float> chain_of(const MatmulConfig& c, const Operands& o) {
+  const std::vector<float> a = o.a.as<float>(), b = o.b.as<float>();
+  std::vector<float> result;
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < c.k; ++k) {
+        sum = std::fma(a[c.transpose_a ? k * c.m + i : i * c.k + k],
+                       b[c.transpose_b ? j * c.k + k : k * c.n + j], sum);
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+}
+
+void expect_exact(DeviceClass device_class, MatmulConfig c) {
+  const Operands o = make_operands(c);
+  const std::vector<float> product = chain_of(c, o);
+  for (const Epilogue& epilogue : kEpilogues) {
+    c.has_bias = epilogue.has_bias;
+    c.activation = epilogue.activation;
+    EXPECT_TRUE(same_bits(run(device_class, c, o), apply_epilogue(c, o, product)))
+        << name_of(device_class, c);
+  }
+}
+
+void expect_near_reference(DeviceClass device_class, const MatmulConfig& c) {
+  const Operands o = make_operands(c);
+  const std::vector<float> got = run(device_class, c, o);
+  const Reference expected = reference_of(c, o);
+  const double rounding = (c.k + 1) * std::numeric_limits<float>::epsilon() / 2;
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // Negated, so that a NaN counts.
+    wrong += !(std::fabs(got[i] - expected.value[i]) <= rounding * expected.magnitude[i]);
+  }
+  EXPECT_EQ(wrong, 0u) << name_of(device_class, c);
+}
+
+// Every kernel, packing, transpose and epilogue, on edges of tiles, panels and vectors.
+const std::vector<std::array<int64_t, 3>> kSmallSizes = {
+    {1, 1, 1},  {1, 1, 0},   {3, 5, 0},    {7, 13, 11},  {32, 1, 10}, {1, 10, 32},
+    {5, 16, 3}, {6, 64, 32}, {17, 48, 16}, {13, 112, 7}, {70, 10, 48}};
+
+TEST(Matmul, SmallSizesAreExact) {
+  for (DeviceClass device_class : kClasses) {
+    for (const auto& [m, n, k] : kSmallSizes) {
+      for (bool transpose_a : kBool) {
+        for (bool transpose_b : kBool) {
+          expect_exact(device_class, {m, n, k, transpose_a, transpose_b});
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, LayersAreExact) {
+  for (DeviceClass device_class : kClasses) {
+    expect_exact(device_class, {64, 512, 784, false, true});
+    expect_exact(device_class, {64, 784, 512, false, false});
+    expect_exact(device_class, {512, 784, 64, true, false});
+    expect_exact(device_class, {64, 10, 512, false, true});
+    expect_exact(device_class, {64, 512, 10, false, false});
+    expect_exact(device_class, {10, 512, 64, true, false});
+  }
+}
+
+TEST(Matmul, MatchesDoublePrecision) {
+  for (DeviceClass device_class : kClasses) {
+    for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
+             {127, 131, 137}, {1, 509, 257}, {256, 1, 300}, {250, 96, 512}, {96, 1024, 260}}) {
+      for (bool transpose_a : kBool) {
+        for (bool transpose_b : kBool) {
+          expect_near_reference(device_class,
+                                {size[0], size[1], size[2], transpose_a, transpose_b});
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, LargePackedProductMatchesDoublePrecision) {
+  const MatmulConfig config{512, 1024, 512};
+  EXPECT_GT(plan_matmul(DeviceClass::kCpu, config).workspace_bytes, 0u);
+  expect_near_reference(DeviceClass::kCpu, config);
+}
+
+TEST(Matmul, EmptyOutputNeedsNoLaunch) {
+  for (DeviceClass device_class : kClasses) {
+    EXPECT_TRUE(plan_matmul(device_class, {0, 5, 3}).launches.empty());
+    EXPECT_TRUE(plan_matmul(device_class, {5, 0, 3}).launches.empty());
+  }
+}
+
+// 0 * inf must be NaN, and what pads a tile must not reach a result.
+TEST(Matmul, InfinityAndNanSpreadAlongTheirRowAndColumnOnly) {
+  for (DeviceClass device_class : kClasses) {
+    for (const std::array<int64_t, 3>& size :
+         std::vector<std::array<int64_t, 3>>{{7, 5, 3}, {70, 112, 48}, {61, 131, 64}}) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        const MatmulConfig c{size[0], size[1], size[2], (transposes & 1) != 0, transposes > 1};
+        Operands o = make_operands(c);
+        std::vector<float> a(c.m * c.k, 0.0f), b(c.n * c.k, 1.0f);
+        // The last row of A and the last column of B: the ones that padding repeats.
+        a[c.transpose_a ? c.m - 1 : (c.m - 1) * c.k] = std::numeric_limits<float>::quiet_NaN();
+        b[c.transpose_b ? (c.n - 1) * c.k : c.n - 1] = std::numeric_limits<float>::infinity();
+        o.a = f32(o.a.type.shape, a);
+        o.b = f32(o.b.type.shape, b);
+        const std::vector<float> got = run(device_class, c, o);
+        size_t wrong = 0;
+        for (int64_t i = 0; i < c.m; ++i) {
+          for (int64_t j = 0; j < c.n; ++j) {
+            const bool expect_nan = i == c.m - 1 || j == c.n - 1;
+            wrong += std::isnan(got[i * c.n + j]) != expect_nan;
+          }
+        }
+        EXPECT_EQ(wrong, 0u) << name_of(device_class, c);
+      }
+    }
+  }
+}
+
+TEST(Matmul, ReluKeepsNan) {
+  const MatmulConfig c{1, 1, 1, false, false, false, "relu"};
+  Operands o = make_operands(c);
+  o.a = f32({1, 1}, {std::numeric_limits<float>::quiet_NaN()});
+  for (DeviceClass device_class : kClasses) EXPECT_TRUE(std::isnan(run(device_class, c, o)[0]));
+}
+
+// The unfused product has to be computed by the same kernel on the same path.
+TEST(Matmul, EpilogueDoesNotChangeThePath) {
+  for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
+           {64, 512, 784}, {32, 1, 10}, {1024, 1024, 1024}, {61, 131, 64}}) {
+    for (bool transpose_b : kBool) {
+      MatmulConfig c{size[0], size[1], size[2], false, transpose_b};
+      const Plan plain = plan_matmul(DeviceClass::kCpu, c);
+      for (const Epilogue& epilogue : kEpilogues) {
+        c.has_bias = epilogue.has_bias;
+        c.activation = epilogue.activation;
+        const Plan plan = plan_matmul(DeviceClass::kCpu, c);
+        EXPECT_EQ(plan.workspace_bytes, plain.workspace_bytes);
+        ASSERT_EQ(plan.launches.size(), plain.launches.size());
+        EXPECT_EQ(plan.launches.back().global, plain.launches.back().global);
+      }
+    }
+  }
+}
+
+TEST(Matmul, RefusesAnUnknownActivation) {
+  try {
+    plan_matmul(DeviceClass::kCpu, {1, 1, 1, false, false, false, "gelu"});
+    FAIL();
+  } catch (const device::Error& error) {
+    EXPECT_EQ(error.code(), device::Code::kInvalidArgument);
+    EXPECT_STREQ(error.what(), "[matmul] activation is \"gelu\", expected none, relu or relu_grad");
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
