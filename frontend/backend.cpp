@@ -57,7 +57,7 @@ Device::Device(const std::string& selector, const DeviceOptions& options) {
   abi.device_class = options.device_class;
   abi.profile = options.profile;
   check(device_api().device_open(to_abi(selector), &abi, &handle_));
-  check(device_api().stream_create(handle_, &stream_));
+  check(device_api().stream_default(handle_, &stream_));
 }
 
 Device::~Device() {
