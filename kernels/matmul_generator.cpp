@@ -8,7 +8,7 @@
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
 // epilogue or the tile: equal products are equal bit for bit. fma is spelled out because PoCL
 // contracts nothing by itself: with mul + add it reached half the rate on the same tile.
-#include <Halide.h>
+#include "kernels/pointwise_math.h"
 
 #include <string>
 #include <vector>
@@ -41,13 +41,13 @@ class WithEpilogue : public Generator<Derived> {
     }
   }
 
-  // The conditions are those of the pointwise ops, so that fused equals unfused; strict, or Halide
-  // makes a max of relu, which swallows NaN.
+  // The conditions are those of the pointwise ops, so that fused equals unfused. They are opaque:
+  // of a plain select Halide would make a max, which swallows NaN.
   Expr epilogue(Expr value, const std::vector<Expr>& at) {
     if (bias_ != nullptr) value = value + (*bias_)(at);
-    if (activation.value() == "relu") value = select(value <= 0.0f, 0.0f, value);
-    if (y_ != nullptr) value = select((*y_)(at) > 0.0f, value, 0.0f);
-    return strict_float(value);
+    if (activation.value() == "relu") value = select(le(value, 0.0f), 0.0f, value);
+    if (y_ != nullptr) value = select(lt(0.0f, (*y_)(at)), value, 0.0f);
+    return value;
   }
 
   // `innermost_stride` 1, or undefined for any.
