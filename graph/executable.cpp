@@ -48,6 +48,10 @@ void Executable::record() {
                                       : node.op->plan(device_->info().device_class, call,
                                                       graph_.types(node.outputs)));
     workspace_bytes.push_back(plans.back().workspace_bytes);
+    if (node.op->is_alias) continue;
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (const TensorType& type : graph_.types(*ids)) touched_bytes_ += type.bytes();
+    }
   }
   memory_ = plan_memory(graph_, workspace_bytes, device_->info().buffer_alignment);
   arena_ = Buffer::create(device_, memory_.arena_bytes);
@@ -76,7 +80,7 @@ void Executable::choose_replay() {
   const bool wants_stitch = options_.replay == Replay::kStitch;
   list_.freeze(wants_stitch ? Replay::kList : options_.replay);
   const bool is_small = device_->info().device_class == device::DeviceClass::kCpu &&
-                        list_.launch_count() > 1 && device::touched_bytes(list_) <= kStitchBytes;
+                        list_.launch_count() > 1 && touched_bytes_ <= kStitchBytes;
   if (!wants_stitch && !(options_.replay == Replay::kAuto && is_small)) return;
   std::string why;
   stitched_ =

@@ -83,6 +83,7 @@ class Executable {
   std::map<std::pair<uint64_t, uint64_t>, device::BufferPtr> arena_views_;
   std::map<ValueId, device::BufferPtr> constants_;
   uint64_t constant_bytes_ = 0;
+  uint64_t touched_bytes_ = 0;             // by all nodes of one run: an estimate of its work
   std::vector<device::BufferPtr> states_;  // placeholders of no size until bound
   std::vector<bool> is_bound_;
   std::vector<device::BufferPtr> input_slots_, output_slots_;
