@@ -2,6 +2,7 @@
 
 #include "device/kernel.h"
 #include "device/native.h"
+#include "device/stream_state.h"
 
 #include <algorithm>
 #include <map>
@@ -26,6 +27,13 @@ struct Step {
 struct PreparedLaunch {
   Kernel kernel;
   Geometry geometry;
+};
+
+// A recording and the kernel objects in it: PoCL 3.1 takes a kernel's arguments when the command
+// buffer is enqueued, not (as the extension says) when the launch is recorded.
+struct NativeReplay {
+  std::vector<Kernel> kernels;
+  std::unique_ptr<NativeRecorder::Recording> recording;
 };
 
 // Where a binding is an argument.
@@ -54,7 +62,7 @@ struct CommandList::Impl {
   uint64_t copied_bytes = 0;
   std::optional<NativeRecorder> recorder;
   // By the serials of all bindings.
-  std::map<std::vector<uint64_t>, std::unique_ptr<NativeRecorder::Recording>> recordings;
+  std::map<std::vector<uint64_t>, NativeReplay> recordings;
   std::vector<uint64_t> key;  // of the replay at hand; kept for its memory
   EventHandle last_native;
 
@@ -121,29 +129,56 @@ struct CommandList::Impl {
     }
   }
 
+  // A copy's operands are known in full only now.
+  void check_copies(const std::vector<BufferPtr>& buffers) const {
+    for (const Copy& copy : copies) {
+      const uint64_t least =
+          std::min(resolve(copy.target, buffers).size(), resolve(copy.source, buffers).size());
+      if (copy.size > least) {
+        fail(Code::kInvalidArgument, "[replay] a copy of {} bytes, a buffer of {}", copy.size,
+             least);
+      }
+    }
+  }
+
   Buffer& resolve(const Operand& operand, const std::vector<BufferPtr>& buffers) const {
     return operand.buffer ? *operand.buffer : *buffers[operand.binding];
   }
 
-  NativeRecorder::Recording* recording(const std::vector<BufferPtr>& buffers,
-                                       cl_command_queue queue) {
+  Kernel make_kernel(const Launch& launch) const {
+    Kernel kernel(device->make_kernel(launch.source, launch.kernel));
+    kernel.set_values(launch);
+    return kernel;
+  }
+
+  // The recording of these bindings, made if there is room for it; nullptr if not.
+  const NativeRecorder::Recording* recording(const std::vector<BufferPtr>& buffers,
+                                             cl_command_queue queue) {
     key.clear();
     for (size_t i = 0; i < bindings.size(); ++i) key.push_back(buffers[i]->serial());
     const auto found = recordings.find(key);
-    if (found != recordings.end()) return found->second.get();
+    if (found != recordings.end()) return found->second.recording.get();
     if (recordings.size() >= kMaxNativeRecordings) return nullptr;
-    bind(buffers);
-    auto made = std::make_unique<NativeRecorder::Recording>(*recorder, queue);
+    NativeReplay made;
+    made.recording = std::make_unique<NativeRecorder::Recording>(*recorder, queue);
     for (const Step& step : steps) {
       if (step.is_copy) {
         const Copy& copy = copies[step.index];
-        made->add_copy(resolve(copy.target, buffers), resolve(copy.source, buffers), copy.size);
-      } else {
-        made->add_launch(prepared[step.index].kernel, prepared[step.index].geometry);
+        made.recording->add_copy(resolve(copy.target, buffers), resolve(copy.source, buffers),
+                                 copy.size);
+        continue;
       }
+      const Launch& launch = launches[step.index];
+      Kernel& kernel = made.kernels.emplace_back(make_kernel(launch));
+      for (cl_uint a = 0; a < launch.args.size(); ++a) {
+        const Arg& arg = launch.args[a];
+        if (arg.kind != Arg::Kind::kBuffer) continue;
+        kernel.set_buffer(a, resolve(operands[step.index][arg.slot], buffers));
+      }
+      made.recording->add_launch(kernel, prepared[step.index].geometry);
     }
-    made->finalize();
-    return recordings.emplace(key, std::move(made)).first->second.get();
+    made.recording->finalize();
+    return recordings.emplace(key, std::move(made)).first->second.recording.get();
   }
 
   void drop_recordings() {
@@ -158,17 +193,20 @@ struct CommandList::Impl {
   size_t replay_list(Stream& stream, const std::vector<BufferPtr>& buffers) {
     bind(buffers);
     for (const Step& step : steps) {
+      cl_event event = nullptr;
       if (step.is_copy) {
         const Copy& copy = copies[step.index];
-        stream.copy(resolve(copy.target, buffers), 0, resolve(copy.source, buffers), 0, copy.size);
-        continue;
+        const cl_int code = clEnqueueCopyBuffer(stream.queue(), resolve(copy.source, buffers).mem(),
+                                                resolve(copy.target, buffers).mem(), 0, 0,
+                                                copy.size, 0, nullptr, &event);
+        stream.end(code, "clEnqueueCopyBuffer", event, "copy");
+      } else {
+        const PreparedLaunch& launch = prepared[step.index];
+        const cl_int code = clEnqueueNDRangeKernel(
+            stream.queue(), launch.kernel.get(), launch.geometry.dimensions, nullptr,
+            launch.geometry.global, launch.geometry.local, 0, nullptr, &event);
+        stream.end(code, "clEnqueueNDRangeKernel", event, launches[step.index].label);
       }
-      const PreparedLaunch& launch = prepared[step.index];
-      cl_event event = nullptr;
-      const cl_int code = clEnqueueNDRangeKernel(
-          stream.queue(), launch.kernel.get(), launch.geometry.dimensions, nullptr,
-          launch.geometry.global, launch.geometry.local, 0, nullptr, stream.profile_event(&event));
-      stream.end(code, "clEnqueueNDRangeKernel", launches[step.index].label, event);
     }
     return steps.size();
   }
@@ -176,15 +214,9 @@ struct CommandList::Impl {
   size_t replay_native(Stream& stream, const NativeRecorder::Recording& recording) {
     cl_event event = nullptr;
     const cl_int code = recording.enqueue(stream.queue(), &event);
+    if (code == CL_SUCCESS) clRetainEvent(event);
     last_native.reset(event);
-    if (stream.profile_event(&event) != nullptr && event != nullptr)
-      clRetainEvent(event);
-    else
-      event = nullptr;
-    stream.end(code, "clEnqueueCommandBufferKHR", "native replay", event);
-    Counters& counters = device->counters();
-    counters.copies.fetch_add(copies.size(), std::memory_order_relaxed);
-    counters.bytes_on_device.fetch_add(copied_bytes, std::memory_order_relaxed);
+    stream.end(code, "clEnqueueCommandBufferKHR", event, "native replay");
     return 1;
   }
 };
@@ -231,9 +263,7 @@ void CommandList::freeze(Replay kind) {
   }
   impl_->device->prebuild(sources);
   for (const Launch& launch : impl_->launches) {
-    Kernel kernel(impl_->device->make_kernel(launch.source, launch.kernel));
-    kernel.set_values(launch);
-    impl_->prepared.push_back({std::move(kernel), geometry_of(launch)});
+    impl_->prepared.push_back({impl_->make_kernel(launch), geometry_of(launch)});
   }
   impl_->set_static_arguments();
   impl_->kind = kind;
@@ -265,6 +295,7 @@ size_t CommandList::replay(Stream& stream, const std::vector<BufferPtr>& binding
   impl_->check_frozen(true, "replay");
   stream.begin();
   impl_->check_bindings(bindings);
+  impl_->check_copies(bindings);
   if (impl_->steps.empty()) return 0;
   if (&stream != &impl_->device->default_stream()) {
     for (Buffer* buffer : impl_->static_buffers) stream.use(*buffer);
@@ -272,10 +303,13 @@ size_t CommandList::replay(Stream& stream, const std::vector<BufferPtr>& binding
   }
   const NativeRecorder::Recording* recording =
       impl_->kind == Replay::kNative ? impl_->recording(bindings, stream.queue()) : nullptr;
+  std::lock_guard lock(stream.state().mutex);
   const size_t enqueues = recording != nullptr ? impl_->replay_native(stream, *recording)
                                                : impl_->replay_list(stream, bindings);
-  impl_->device->counters().kernel_launches.fetch_add(impl_->launches.size(),
-                                                      std::memory_order_relaxed);
+  Counters& counters = impl_->device->counters();
+  counters.kernel_launches.fetch_add(impl_->launches.size(), std::memory_order_relaxed);
+  counters.copies.fetch_add(impl_->copies.size(), std::memory_order_relaxed);
+  counters.bytes_on_device.fetch_add(impl_->copied_bytes, std::memory_order_relaxed);
   return enqueues;
 }
 

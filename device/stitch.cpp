@@ -2,6 +2,7 @@
 
 #include "device/kernel.h"
 #include "device/stitch_source.h"
+#include "device/stream_state.h"
 
 #include <algorithm>
 #include <optional>
@@ -195,10 +196,11 @@ void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, u
   for (const BufferPtr& buffer : impl_->statics) stream.use(*buffer);
   impl_->kernel.set_scalar(index + 1, &n_steps, sizeof(n_steps));
   const size_t one = 1;
+  std::lock_guard lock(stream.state().mutex);
   cl_event event = nullptr;
   const cl_int code = clEnqueueNDRangeKernel(stream.queue(), impl_->kernel.get(), 1, nullptr, &one,
-                                             &one, 0, nullptr, stream.profile_event(&event));
-  stream.end(code, "clEnqueueNDRangeKernel", "stitched", event);
+                                             &one, 0, nullptr, &event);
+  stream.end(code, "clEnqueueNDRangeKernel", event, "stitched");
   impl_->device->counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
 }
 

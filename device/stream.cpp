@@ -44,14 +44,38 @@ void StreamState::fail_with(Code code, const std::string& why) {
   throw *failure;
 }
 
+void StreamState::check_event(cl_event event, const char* what) {
+  const cl_int status = event_status(event);
+  if (status >= CL_COMPLETE) return;
+  fail_with(Code::kDeviceLost,
+            fmt::format("[{}] a command of the stream failed: {} ({}); the work submitted after it "
+                        "is lost",
+                        what, cl_code_name(status), status));
+}
+
+void StreamState::advance(EventHandle event) {
+  submitted.fetch_add(1);
+  const EventHandle before = std::exchange(last, std::move(event));
+  if (before) check_event(before.get(), "submit");
+}
+
 void StreamState::wait() {
   check();
-  const uint64_t submitted_before = submitted.load();
-  cl_event event = nullptr;
-  cl_check(clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &event),
-           "clEnqueueMarkerWithWaitList");
-  const EventHandle owned(event);
-  wait(event, "sync");
+  cl_event marker = nullptr;
+  EventHandle before;
+  uint64_t submitted_before = 0;
+  {
+    std::lock_guard lock(mutex);
+    submitted_before = submitted.load();
+    cl_check(clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &marker),
+             "clEnqueueMarkerWithWaitList");
+    before = std::exchange(last, EventHandle(marker));
+    clRetainEvent(marker);
+  }
+  const EventHandle owned(marker);
+  if (before) check_event(before.get(), "sync");
+  wait(marker, "sync");
+  if (before) check_event(before.get(), "sync");
   uint64_t known = completed.load();
   while (known < submitted_before && !completed.compare_exchange_weak(known, submitted_before)) {
   }
@@ -59,21 +83,16 @@ void StreamState::wait() {
 
 void StreamState::wait(cl_event event, const char* what) {
   const cl_int code = clWaitForEvents(1, &event);
-  const cl_int status = event_status(event);
-  if (code == CL_SUCCESS && status == CL_COMPLETE) return;
-  // The first error of the queue stands for all later ones.
-  fail_with(
-      Code::kDeviceLost,
-      fmt::format("[{}] a command of the stream failed: {} ({}); what was submitted after it "
-                  "did not run",
-                  what, cl_code_name(status < 0 ? status : code), status < 0 ? status : code));
+  check_event(event, what);
+  if (code != CL_SUCCESS)
+    fail_with(Code::kDeviceLost, fmt::format("[{}] {}", what, cl_code_name(code)));
 }
 
 struct Stream::Impl {
   explicit Impl(Device& owner) : device(owner), staging(owner.context(), owner.id()) {}
   Device& device;
   std::shared_ptr<StreamState> state = std::make_shared<StreamState>();
-  std::mutex mutex;  // kernels and staging
+  // Under the state's lock:
   std::unordered_map<KernelKey, std::unique_ptr<CachedKernel>, KernelKeyHash> kernels;
   Staging staging;
 };
@@ -113,16 +132,16 @@ void Stream::use(Buffer& buffer) {
   if (this != &impl_->device.default_stream()) buffer.note_use(*this);
 }
 
-cl_event* Stream::profile_event(cl_event* event) const {
-  return impl_->device.profile() != nullptr ? event : nullptr;
-}
-
-void Stream::end(cl_int code, const char* call, const std::string& label, cl_event event) {
+void Stream::end(cl_int code, const char* call, cl_event event, const std::string& label) {
   if (code == CL_DEVICE_NOT_AVAILABLE) impl_->device.mark_lost(call);
   cl_check(code, call);
+  EventHandle owned(event);
   impl_->device.counters().submits.fetch_add(1, std::memory_order_relaxed);
-  impl_->state->submitted.fetch_add(1);
-  if (event != nullptr) impl_->device.profile()->add(label, EventHandle(event));
+  if (Profile* profile = impl_->device.profile(); profile != nullptr && !label.empty()) {
+    clRetainEvent(event);
+    profile->add(label, EventHandle(event));
+  }
+  impl_->state->advance(std::move(owned));
 }
 
 Kernel& Stream::kernel_for(const Launch& launch, std::unique_lock<std::mutex>& lock) {
@@ -140,24 +159,25 @@ Kernel& Stream::kernel_for(const Launch& launch, std::unique_lock<std::mutex>& l
 void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_count) {
   begin();
   const Geometry geometry = geometry_of(launch);
-  std::unique_lock lock(impl_->mutex);
+  for (const Arg& arg : launch.args) {
+    if (arg.kind != Arg::Kind::kBuffer) continue;
+    if (arg.slot >= buffer_count || buffers[arg.slot] == nullptr) {
+      fail(Code::kInvalidArgument, "[{}] an argument wants buffer {} of {}", launch.label, arg.slot,
+           buffer_count);
+    }
+    use(*buffers[arg.slot]);
+  }
+  std::unique_lock lock(impl_->state->mutex);
   Kernel& kernel = kernel_for(launch, lock);
   kernel.set_values(launch);
   for (cl_uint i = 0; i < launch.args.size(); ++i) {
     const Arg& arg = launch.args[i];
-    if (arg.kind != Arg::Kind::kBuffer) continue;
-    if (arg.slot >= buffer_count || buffers[arg.slot] == nullptr) {
-      fail(Code::kInvalidArgument, "[{}] argument {} wants buffer {} of {}", launch.label, i,
-           arg.slot, buffer_count);
-    }
-    kernel.set_buffer(i, *buffers[arg.slot]);
-    use(*buffers[arg.slot]);
+    if (arg.kind == Arg::Kind::kBuffer) kernel.set_buffer(i, *buffers[arg.slot]);
   }
   cl_event event = nullptr;
-  const cl_int code =
-      clEnqueueNDRangeKernel(queue(), kernel.get(), geometry.dimensions, nullptr, geometry.global,
-                             geometry.local, 0, nullptr, profile_event(&event));
-  end(code, "clEnqueueNDRangeKernel", launch.label, event);
+  const cl_int code = clEnqueueNDRangeKernel(queue(), kernel.get(), geometry.dimensions, nullptr,
+                                             geometry.global, geometry.local, 0, nullptr, &event);
+  end(code, "clEnqueueNDRangeKernel", event, launch.label);
   impl_->device.counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -174,7 +194,7 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
   if (size == 0) return;
   use(target);
   const char* next = static_cast<const char*>(source);
-  std::lock_guard lock(impl_->mutex);
+  std::lock_guard lock(impl_->state->mutex);
   for (uint64_t left = size, piece = 0; left > 0; left -= piece, next += piece, offset += piece) {
     void* staged = impl_->staging.take(left, &piece);
     std::memcpy(staged, next, piece);
@@ -182,8 +202,11 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
     cl_event event = nullptr;
     const cl_int code = clEnqueueWriteBuffer(queue(), target.mem(), CL_FALSE, offset, piece, staged,
                                              0, nullptr, &event);
-    end(code, "clEnqueueWriteBuffer", "copy_from_host", nullptr);
-    impl_->staging.set_reader(EventHandle(event));
+    if (code == CL_SUCCESS) {
+      clRetainEvent(event);
+      impl_->staging.set_reader(EventHandle(event));
+    }
+    end(code, "clEnqueueWriteBuffer", event, "");
   }
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_to_device.fetch_add(size, std::memory_order_relaxed);
@@ -194,14 +217,19 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
   check_range("copy_to_host", source, offset, size);
   if (size == 0) return;
   use(source);
-  cl_event event = nullptr;
-  const cl_int code = clEnqueueReadBuffer(queue(), source.mem(), CL_FALSE, offset, size, target, 0,
-                                          nullptr, &event);
-  const EventHandle owned(event);
-  end(code, "clEnqueueReadBuffer", "copy_to_host", nullptr);
+  EventHandle done;
+  {
+    std::lock_guard lock(impl_->state->mutex);
+    cl_event event = nullptr;
+    const cl_int code = clEnqueueReadBuffer(queue(), source.mem(), CL_FALSE, offset, size, target,
+                                            0, nullptr, &event);
+    if (code == CL_SUCCESS) clRetainEvent(event);
+    done.reset(event);
+    end(code, "clEnqueueReadBuffer", event, "");
+  }
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_to_host.fetch_add(size, std::memory_order_relaxed);
-  impl_->state->wait(event, "copy_to_host");
+  impl_->state->wait(done.get(), "copy_to_host");
 }
 
 void Stream::copy(Buffer& target, uint64_t target_offset, Buffer& source, uint64_t source_offset,
@@ -217,10 +245,11 @@ void Stream::copy(Buffer& target, uint64_t target_offset, Buffer& source, uint64
   }
   use(target);
   use(source);
+  std::lock_guard lock(impl_->state->mutex);
   cl_event event = nullptr;
   const cl_int code = clEnqueueCopyBuffer(queue(), source.mem(), target.mem(), source_offset,
-                                          target_offset, size, 0, nullptr, profile_event(&event));
-  end(code, "clEnqueueCopyBuffer", "copy", event);
+                                          target_offset, size, 0, nullptr, &event);
+  end(code, "clEnqueueCopyBuffer", event, "copy");
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_on_device.fetch_add(size, std::memory_order_relaxed);
 }
@@ -238,10 +267,11 @@ void Stream::fill(Buffer& target, uint64_t offset, uint64_t size, const void* pa
   }
   if (size == 0) return;
   use(target);
+  std::lock_guard lock(impl_->state->mutex);
   cl_event event = nullptr;
   const cl_int code = clEnqueueFillBuffer(queue(), target.mem(), pattern, pattern_size, offset,
-                                          size, 0, nullptr, profile_event(&event));
-  end(code, "clEnqueueFillBuffer", "fill", event);
+                                          size, 0, nullptr, &event);
+  end(code, "clEnqueueFillBuffer", event, "fill");
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_on_device.fetch_add(size, std::memory_order_relaxed);
 }
@@ -257,9 +287,11 @@ EventHandle Stream::marker() {
 
 void Stream::wait_for(cl_event event) {
   begin();
-  cl_check(clEnqueueBarrierWithWaitList(queue(), 1, &event, nullptr),
+  std::lock_guard lock(impl_->state->mutex);
+  cl_event barrier = nullptr;
+  cl_check(clEnqueueBarrierWithWaitList(queue(), 1, &event, &barrier),
            "clEnqueueBarrierWithWaitList");
-  impl_->state->submitted.fetch_add(1);
+  impl_->state->advance(EventHandle(barrier));
 }
 
 void Stream::flush() { cl_check(clFlush(queue()), "clFlush"); }

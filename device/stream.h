@@ -48,10 +48,9 @@ class Stream {
   // Throws if nothing may be submitted; tells the buffer that this stream uses it.
   void begin();
   void use(Buffer& buffer);
-  // `event`: where the enqueue call may store an event, nullptr unless the device profiles.
-  cl_event* profile_event(cl_event* event) const;
-  // Checks the enqueue call's result and counts it; hands the event to the profile under `label`.
-  void end(cl_int code, const char* call, const std::string& label, cl_event event);
+  // Checks the enqueue call's result, counts it, takes its event and hands it to the profile under
+  // `label` unless that is empty. Call under state().mutex, as the enqueue itself; use() before it.
+  void end(cl_int code, const char* call, cl_event event, const std::string& label);
 
  private:
   void check_range(const char* call, const Buffer& buffer, uint64_t offset, uint64_t size) const;
