@@ -1,6 +1,7 @@
 // Chains of pointwise steps as one kernel, compiled by Halide at run time for exact shapes.
+#include "kernels/fuse.h"
+
 #include "kernels/halide_runtime.h"
-#include "kernels/kernels.h"
 #include "kernels/loops.h"
 #include "kernels/pointwise_recipe.h"
 
@@ -20,9 +21,12 @@ using Halide::Expr;
 using Halide::Func;
 
 // Everything that the kernel depends on, as text: the key of the cache.
-std::string describe(DeviceClass device_class, const FusedPointwise& fused) {
+std::string describe(DeviceClass device_class, const FusedPointwise& fused,
+                     const InputStrides& strides) {
   std::string text = device_class == DeviceClass::kCpu ? "cpu(" : "gpu(";
-  for (const TensorType& input : fused.inputs) text += to_string(input) + ";";
+  for (size_t i = 0; i < fused.inputs.size(); ++i) {
+    text += fmt::format("{}{};", name_of(fused.inputs[i].dtype), to_string(strides[i]));
+  }
   for (const FusedStep& step : fused.steps) {
     text += step.op + "(";
     for (const FusedStep::Ref& ref : step.args) {
@@ -152,13 +156,9 @@ Halide::Internal::JITModule compile(const FusedPipeline& pipeline) {
   return JITModule(module, module.get_function_by_name(name), {runtime});
 }
 
-Plan make_plan(DeviceClass device_class, const FusedPointwise& fused) {
+Plan make_plan(DeviceClass device_class, const FusedPointwise& fused, InputStrides strides) {
   const Shape& shape = fused.steps[fused.outputs[0]].type.shape;
   if (TensorType{DType::kU8, shape}.elements() == 0) return {};
-  std::vector<std::vector<int64_t>> strides;
-  for (const TensorType& input : fused.inputs) {
-    strides.push_back(broadcast_strides("fused", input.shape, shape));
-  }
   strides.resize(strides.size() + fused.outputs.size(), broadcast_strides("fused", shape, shape));
   const Loops loops = make_loops(device_class, shape, strides);
   std::vector<HostArg> args;
@@ -186,15 +186,25 @@ Plan make_plan(DeviceClass device_class, const FusedPointwise& fused) {
 
 Plan plan_fused(DeviceClass device_class, const FusedPointwise& fused) {
   check(fused);
+  const Shape& shape = fused.steps[fused.outputs[0]].type.shape;
+  InputStrides strides;
+  for (const TensorType& input : fused.inputs) {
+    strides.push_back(broadcast_strides("fused", input.shape, shape));
+  }
+  return plan_fused_strided(device_class, fused, strides);
+}
+
+Plan plan_fused_strided(DeviceClass device_class, const FusedPointwise& fused,
+                        const InputStrides& strides) {
   // One compilation at a time: they are rare, and a second request for the same chain then finds
   // it.
   static std::mutex mutex;
   static std::map<std::string, Plan> plans;
-  const std::string key = describe(device_class, fused);
+  const std::string key = describe(device_class, fused, strides);
   std::lock_guard<std::mutex> lock(mutex);
   const auto found = plans.find(key);
   if (found != plans.end()) return found->second;
-  return plans.emplace(key, make_plan(device_class, fused)).first->second;
+  return plans.emplace(key, make_plan(device_class, fused, strides)).first->second;
 }
 
 }  // namespace ballast::kernels

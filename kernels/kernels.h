@@ -46,7 +46,8 @@ Plan plan_fused(DeviceClass device_class, const FusedPointwise& fused);
 Plan plan_copy(DeviceClass device_class, DType dtype, const Shape& shape,
                const std::vector<int64_t>& input_strides);
 
-// ---- reductions (reduce.cpp): "sum", "mean", "max", "min", "prod", "argmax", "argmin", "any", "all"
+// ---- reductions (reduce.cpp): "sum", "mean", "max", "min", "prod", "argmax", "argmin", "any",
+// "all"
 
 // `axes`: sorted, distinct, in range. argmax/argmin take one axis and give i32 (lowest index wins;
 // a NaN wins over numbers). The output is dense over the kept axes, whatever keep_dims says.
@@ -61,7 +62,8 @@ struct MatmulConfig {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool has_bias = false;  // then input 2 is bias[N], added to each row
-  // "none"; "relu": max(x, 0); "relu_grad": the last input is y[M,N], result is x where y > 0, else 0
+  // "none"; "relu": max(x, 0); "relu_grad": the last input is y[M,N], result is x where y > 0, else
+  // 0
   std::string activation = "none";
 };
 // Inputs A, B, then bias if has_bias, then y if activation is "relu_grad"; f32. K = 0 gives zeros
@@ -70,10 +72,11 @@ Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
 
 // ---- softmax cross entropy with integer labels (cross_entropy.cpp)
 
-// inputs logits f32[B,C], labels i32[B]; output loss f32[B] = logsumexp(logits_b) - logits_b[label_b].
-// A label outside [0, C) gives NaN for that row (and a NaN gradient row).
+// inputs logits f32[B,C], labels i32[B]; output loss f32[B] = logsumexp(logits_b) -
+// logits_b[label_b]. A label outside [0, C) gives NaN for that row (and a NaN gradient row).
 Plan plan_softmax_cross_entropy(DeviceClass device_class, int64_t batch, int64_t classes);
-// inputs dloss f32[B], logits, labels; output dlogits f32[B,C] = dloss_b (softmax(logits_b) - onehot_b).
+// inputs dloss f32[B], logits, labels; output dlogits f32[B,C] = dloss_b (softmax(logits_b) -
+// onehot_b).
 Plan plan_softmax_cross_entropy_grad(DeviceClass device_class, int64_t batch, int64_t classes);
 
 // ---- optimizer steps (optimizer.cpp), over n elements, f32, in place (outputs may be the inputs)

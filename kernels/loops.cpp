@@ -80,6 +80,13 @@ Loops make_loops(DeviceClass device_class, const Shape& shape,
 Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
   const int64_t lanes = loops.extents[0], width = loops.extents[1], height = loops.extents[2];
   if (device_class == DeviceClass::kCpu) {
+    const bool is_strided = std::any_of(loops.strides.begin(), loops.strides.end(),
+                                        [&](const auto& s) { return s[1] > lanes; });
+    if (is_strided) {  // a transpose: square tiles reuse the cache lines of both sides
+      constexpr int64_t kTile = 64;
+      return {static_cast<int32_t>(std::min(width, kTile)),
+              static_cast<int32_t>(std::min(height, kTile))};
+    }
     // Enough per group to hide its start, few enough that two cores share a mid-sized tensor.
     constexpr int64_t kElements = 8192;
     const int64_t x = std::min(width, kElements / lanes);

@@ -64,4 +64,9 @@ ballast_pointwise(copy_2 identity f16 f16)
 ballast_pointwise(copy_4 identity i32 i32)
 ballast_pointwise(copy_8 identity i64 i64)
 
+# ---- optimizer steps: tensors, then scalars
+ballast_kernel(sgd_f32 GENERATOR sgd PARAMS patterns=110)
+ballast_kernel(momentum_f32 GENERATOR momentum PARAMS patterns=11100 nesterov=false)
+ballast_kernel(momentum_nesterov_f32 GENERATOR momentum PARAMS patterns=11100 nesterov=true)
+
 include(matmul_manifest.cmake OPTIONAL)

@@ -1,5 +1,5 @@
+#include "kernels/fuse.h"
 #include "kernels/halide_runtime.h"
-#include "kernels/kernels.h"
 #include "kernels/loops.h"
 #include "kernels/pointwise_ops.h"
 
@@ -44,6 +44,31 @@ const PointwiseOp& checked_op(const std::string& name, const std::vector<TensorT
   return *op;
 }
 
+// `strides`: of each input and of the output, outermost first.
+Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
+                      const std::vector<TensorType>& inputs, const TensorType& output,
+                      std::vector<std::vector<int64_t>> strides) {
+  const Loops loops = make_loops(device_class, output.shape, strides);
+  if (loops.extents.size() > 4) {  // rare: several patterns of repetition or order interleaved
+    FusedPointwise single{inputs, {{op.name, {}, output}}, {0}};
+    for (uint32_t i = 0; i < inputs.size(); ++i) single.steps[0].args.push_back({true, i});
+    strides.pop_back();
+    return plan_fused_strided(device_class, single, strides);
+  }
+  std::vector<HostArg> args;
+  uint32_t slot = 0;
+  for (const TensorType& input : inputs) {
+    args.push_back(loops.operand(slot, slot, input.dtype));
+    ++slot;
+  }
+  const Chunks chunks = choose_chunks(device_class, loops);
+  args.insert(args.end(), {chunks.x, chunks.y, loops.operand(slot, slot, output.dtype)});
+  const std::string kernel = kernel_name(op, inputs, output.dtype);
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
 }  // namespace
 
 Plan plan_pointwise(DeviceClass device_class, const std::string& op,
@@ -55,24 +80,15 @@ Plan plan_pointwise(DeviceClass device_class, const std::string& op,
   }
   strides.push_back(broadcast_strides(op, output.shape, output.shape));
   if (output.elements() == 0) return {};
-  const Loops loops = make_loops(device_class, output.shape, strides);
-  if (loops.extents.size() > 4) {  // rarely: three broadcast patterns interleaved
-    FusedPointwise single{inputs, {{op, {}, output}}, {0}};
-    for (uint32_t i = 0; i < inputs.size(); ++i) single.steps[0].args.push_back({true, i});
-    return plan_fused(device_class, single);
-  }
-  std::vector<HostArg> args;
-  uint32_t slot = 0;
-  for (const TensorType& input : inputs) {
-    args.push_back(loops.operand(slot, slot, input.dtype));
-    ++slot;
-  }
-  const Chunks chunks = choose_chunks(device_class, loops);
-  args.insert(args.end(), {chunks.x, chunks.y, loops.operand(slot, slot, output.dtype)});
-  const std::string kernel = kernel_name(row, inputs, output.dtype);
-  Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
-  return recorder.finish();
+  return plan_elementwise(device_class, row, inputs, output, strides);
+}
+
+Plan plan_copy(DeviceClass device_class, DType dtype, const Shape& shape,
+               const std::vector<int64_t>& input_strides) {
+  const TensorType output{dtype, shape};
+  if (output.elements() == 0) return {};
+  return plan_elementwise(device_class, *find_pointwise("identity"), {output}, output,
+                          {input_strides, broadcast_strides("copy", shape, shape)});
 }
 
 }  // namespace ballast::kernels

@@ -9,7 +9,14 @@ namespace ballast::kernels {
 
 // The values are the ABI's (include/ballast/base.h).
 enum class DType : int {
-  kF32 = 1, kF64 = 2, kF16 = 3, kBF16 = 4, kI32 = 5, kI64 = 6, kU8 = 7, kBool = 8,
+  kF32 = 1,
+  kF64 = 2,
+  kF16 = 3,
+  kBF16 = 4,
+  kI32 = 5,
+  kI64 = 6,
+  kU8 = 7,
+  kBool = 8,
 };
 
 using Shape = std::vector<int64_t>;  // row-major extents; empty for a scalar
@@ -24,10 +31,10 @@ struct TensorType {
   bool operator!=(const TensorType& o) const { return !(*this == o); }
 };
 
-uint64_t size_of(DType dtype);             // bytes of one element
-const char* name_of(DType dtype);          // "f32", "i32", "bool", ...
-DType dtype_named(const std::string& name);  // throws kInvalidArgument
-std::string to_string(const Shape& shape);   // "[64, 784]"
+uint64_t size_of(DType dtype);                  // bytes of one element
+const char* name_of(DType dtype);               // "f32", "i32", "bool", ...
+DType dtype_named(const std::string& name);     // throws kInvalidArgument
+std::string to_string(const Shape& shape);      // "[64, 784]"
 std::string to_string(const TensorType& type);  // "f32[64, 784]"
 
 }  // namespace ballast::kernels

@@ -1,0 +1,54 @@
+#include "kernels/test_support.h"
+
+namespace ballast::kernels::testing {
+namespace {
+
+struct View {
+  Shape shape;
+  std::vector<int64_t> strides;
+};
+
+const View kViews[] = {
+    {{}, {}},
+    {{5}, {1}},
+    {{5}, {0}},
+    {{3, 4}, {1, 3}},                             // transpose
+    {{67, 129}, {1, 67}},                         // transpose beyond one tile
+    {{16, 32}, {32, 1}},                          // dense
+    {{4, 32}, {0, 1}},                            // repeated rows
+    {{4, 32}, {1, 0}},                            // repeated columns
+    {{2, 3, 4}, {1, 8, 2}},                       // permuted
+    {{2, 3, 4, 5}, {1, 2, 6, 24}},                // reversed
+    {{2, 3, 2, 3, 2, 3}, {1, 2, 6, 12, 36, 72}},  // reversed, more than four loops
+    {{0, 3}, {3, 1}},
+};
+
+template <class T>
+void check_copies(DType dtype) {
+  for (const View& view : kViews) {
+    int64_t last = 0;
+    for (size_t d = 0; d < view.shape.size(); ++d) last += (view.shape[d] - 1) * view.strides[d];
+    std::vector<T> source(elements(view.shape) > 0 ? last + 1 : 0);
+    for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i * 7 + 1);
+    const HostTensor input(dtype, {static_cast<int64_t>(source.size())}, source);
+    for (DeviceClass c : kClasses) {
+      const TensorType type{dtype, view.shape};
+      const Plan plan = plan_copy(c, dtype, view.shape, view.strides);
+      const auto got = run_plan(plan, {input}, type).as<T>();
+      size_t at = 0;
+      for_each_index(view.shape, [&](const std::vector<int64_t>& index) {
+        int64_t from = 0;
+        for (size_t d = 0; d < index.size(); ++d) from += index[d] * view.strides[d];
+        EXPECT_EQ(got[at++], source[from]) << class_name(c) << " " << to_string(view.shape);
+      });
+    }
+  }
+}
+
+TEST(Copy, OneByte) { check_copies<uint8_t>(DType::kU8); }
+TEST(Copy, TwoBytes) { check_copies<uint16_t>(DType::kF16); }
+TEST(Copy, FourBytes) { check_copies<float>(DType::kF32); }
+TEST(Copy, EightBytes) { check_copies<int64_t>(DType::kI64); }
+
+}  // namespace
+}  // namespace ballast::kernels::testing
