@@ -26,6 +26,7 @@ const Primitive kPrimitives[] = {
     {"floor", vjp_rules::zero},
     {"greater", vjp_rules::zero},
     {"greater_equal", vjp_rules::zero},
+    {"identity", vjp_rules::identity},
     {"less", vjp_rules::zero},
     {"less_equal", vjp_rules::zero},
     {"log", vjp_rules::log},

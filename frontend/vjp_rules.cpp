@@ -36,6 +36,8 @@ std::vector<Tensor> choice(const VjpArgs& args, const Tensor& takes_a) {
 
 }  // namespace
 
+std::vector<Tensor> identity(const VjpArgs& args) { return {g(args)}; }
+
 std::vector<Tensor> neg(const VjpArgs& args) { return {-g(args)}; }
 
 std::vector<Tensor> abs(const VjpArgs& args) { return {g(args) * ops::sign(x(args))}; }
@@ -93,7 +95,7 @@ std::vector<Tensor> pow(const VjpArgs& args) {
 }
 
 std::vector<Tensor> relu_grad(const VjpArgs& args) {
-  return {ops::relu_grad(g(args), args.inputs[1]), {}};
+  return {unbroadcast(ops::relu_grad(g(args), args.inputs[1]), x(args).shape()), {}};
 }
 
 std::vector<Tensor> select(const VjpArgs& args) {

@@ -8,6 +8,7 @@ namespace ballast::vjp_rules {
 std::vector<Tensor> zero(const VjpArgs& args);  // constant almost everywhere
 
 // pointwise (vjp_rules.cpp)
+std::vector<Tensor> identity(const VjpArgs& args);
 std::vector<Tensor> neg(const VjpArgs& args);
 std::vector<Tensor> abs(const VjpArgs& args);
 std::vector<Tensor> exp(const VjpArgs& args);

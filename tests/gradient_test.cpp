@@ -1,0 +1,185 @@
+// Gradients computed on the device against central finite differences of the double-precision
+// reference. A second derivative is the gradient of a function that contains a gradient.
+#include "frontend/ops.h"
+#include "frontend/vjp.h"
+#include "tests/op_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace ballast::tests {
+namespace {
+
+// d output 0 / d input `number`, by moving one element at a time.
+HostArray finite_difference(const Program& program, std::vector<HostArray> inputs, size_t number) {
+  HostArray gradient = inputs[number];
+  for (size_t i = 0; i < gradient.values.size(); ++i) {
+    double& element = inputs[number].values[i];
+    double original = element;
+    double step = 1e-5 * std::max(1.0, std::abs(original));
+    element = original + step;
+    double above = reference_eval(program, inputs)[0].values[0];
+    element = original - step;
+    double below = reference_eval(program, inputs)[0].values[0];
+    element = original;
+    gradient.values[i] = (above - below) / (2 * step);
+  }
+  return gradient;
+}
+
+// A scalar that depends on every element of `x` differently.
+Tensor weighted_sum(const Tensor& x) {
+  std::vector<float> weights;
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    weights.push_back(0.3f + 0.7f * static_cast<float>((i * 7) % 11) / 11.0f);
+  }
+  return ops::sum(x * Tensor::on_host(weights, x.shape()));
+}
+
+void check_gradients(const FlatFunction& fn, const std::vector<HostArray>& inputs) {
+  std::vector<TensorType> types;
+  std::vector<Tensor> tensors;
+  std::vector<size_t> numbers;
+  for (const HostArray& input : inputs) {
+    if (input.type.dtype == DType::kF32) numbers.push_back(types.size());
+    types.push_back(input.type);
+    tensors.push_back(to_tensor(input));
+  }
+  Program program = trace(fn, types);
+  verify(program);
+  Program extended = vjp(program, numbers, {});
+  verify(extended);
+  std::vector<Tensor> results = eval(extended, tensors);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    HostArray expected = finite_difference(program, inputs, numbers[i]);
+    double scale = 0;
+    for (double value : expected.values) scale = std::max(scale, std::abs(value));
+    EXPECT_EQ(difference(to_array(results[i + 1]), expected, 1e-3, 1e-5 + 1e-4 * scale), "")
+        << "input " << numbers[i] << " of\n"
+        << to_string(program);
+  }
+}
+
+FlatFunction loss_of(const OpCase& row) {
+  return [&row](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
+    Tensor loss = Tensor::scalar(0);
+    for (const Tensor& output : ops::call(row.op, inputs, row.attrs)) {
+      loss = loss + weighted_sum(output);
+    }
+    return {loss};
+  };
+}
+
+// The gradients of `fn`, summed with weights: differentiating it takes second derivatives.
+FlatFunction gradient_loss(const FlatFunction& fn) {
+  return [fn](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
+    std::vector<TensorType> types;
+    std::vector<size_t> numbers;
+    for (const Tensor& input : inputs) {
+      if (input.dtype() == DType::kF32) numbers.push_back(types.size());
+      types.push_back(input.type());
+    }
+    std::vector<Tensor> results = eval(vjp(trace(fn, types), numbers, {}), inputs);
+    Tensor loss = Tensor::scalar(0);
+    for (size_t i = 1; i < results.size(); ++i) loss = loss + weighted_sum(results[i]);
+    return {loss};
+  };
+}
+
+std::vector<OpCase> smooth_cases() {
+  std::vector<OpCase> cases;
+  for (const OpCase& row : op_table()) {
+    if (row.is_smooth) cases.push_back(row);
+  }
+  return cases;
+}
+
+class GradientTest : public testing::TestWithParam<OpCase> {};
+
+TEST_P(GradientTest, MatchesFiniteDifferences) {
+  check_gradients(loss_of(GetParam()), GetParam().inputs);
+}
+
+TEST_P(GradientTest, SecondOrderMatchesFiniteDifferences) {
+  check_gradients(gradient_loss(loss_of(GetParam())), GetParam().inputs);
+}
+
+std::string case_name(const testing::TestParamInfo<OpCase>& info) {
+  return info.param.op + "_" + std::to_string(info.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, GradientTest, testing::ValuesIn(smooth_cases()), case_name);
+
+HostArray sample(const Shape& shape, double phase) {
+  HostArray array{{DType::kF32, shape}, {}};
+  for (int64_t i = 0; i < array.type.elements(); ++i) {
+    array.values.push_back(static_cast<float>(std::sin(1.7 * static_cast<double>(i) + phase)));
+  }
+  return array;
+}
+
+struct Composite {
+  const char* name;
+  std::function<Tensor(const Tensor&)> fn;
+};
+
+class CompositeTest : public testing::TestWithParam<Composite> {};
+
+TEST_P(CompositeTest, FirstAndSecondOrder) {
+  auto fn = [](const std::vector<Tensor>& inputs) {
+    return std::vector<Tensor>{weighted_sum(GetParam().fn(inputs[0]))};
+  };
+  check_gradients(fn, {sample({3, 4}, 0.3)});
+  check_gradients(gradient_loss(fn), {sample({3, 4}, 0.3)});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CompositeTest,
+    testing::Values(Composite{"softmax", [](const Tensor& x) { return ops::softmax(x); }},
+                    Composite{"log_softmax",
+                              [](const Tensor& x) { return ops::log_softmax(x, 0); }},
+                    Composite{"gelu", [](const Tensor& x) { return ops::gelu(x); }},
+                    Composite{"silu", [](const Tensor& x) { return ops::silu(x); }}),
+    [](const testing::TestParamInfo<Composite>& info) { return info.param.name; });
+
+TEST(GradTest, ThirdDerivativeOfTanh) {
+  auto f = [](Tensor x) { return ops::tanh(x); };
+  float x = 0.4f;
+  double t = std::tanh(x);
+  double expected = (1 - t * t) * (6 * t * t - 2);
+  EXPECT_NEAR(grad(grad(grad(f)))(Tensor::scalar(x)).item<float>(), expected, 1e-5);
+}
+
+TEST(GradTest, ProductWithZeros) {
+  auto f = [](Tensor x) { return ops::reduce_prod(x); };
+  auto gradient = [&](const std::vector<float>& x) {
+    return grad(f)(Tensor::from_host(x, {3})).template to_host<float>();
+  };
+  EXPECT_EQ(gradient({2, 0, 4}), (std::vector<float>{0, 8, 0}));
+  EXPECT_EQ(gradient({0, 0, 4}), (std::vector<float>{0, 0, 0}));
+}
+
+TEST(GradTest, StopGradientAndUnusedArguments) {
+  auto f = [](Tensor x, Tensor y) { return ops::sum(x * stop_gradient(x)); };
+  Tensor x = Tensor::from_host<float>({1, 2}, {2});
+  auto gradients = grad(f, {0, 1})(x, x);
+  EXPECT_EQ(gradients[0].to_host<float>(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(gradients[1].to_host<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(GradTest, PositionsWeightsAndAux) {
+  Parameter w(Tensor::from_host<float>({2, 3}, {2}), "w");
+  auto f = [&](Tensor x) { return std::tuple(ops::sum(x * w * w), x + 1.0f); };
+  Tensor x = Tensor::from_host<float>({5, 7}, {2});
+  auto [value, gradients] = value_and_grad(f, 0, std::vector<Parameter>{w}, true)(x);
+  EXPECT_EQ(std::get<0>(value).item<float>(), 5 * 4 + 7 * 9);
+  EXPECT_EQ(std::get<1>(value).to_host<float>(), (std::vector<float>{6, 8}));
+  EXPECT_EQ(gradients.first.to_host<float>(), (std::vector<float>{4, 9}));
+  EXPECT_EQ(gradients.second.at(0).to_host<float>(), (std::vector<float>{20, 42}));
+}
+
+}  // namespace
+}  // namespace ballast::tests
