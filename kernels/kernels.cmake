@@ -30,6 +30,10 @@ function(ballast_kernel name)
   foreach(class IN LISTS ARG_CLASSES)
     set(function "ballast_${name}_${class}")
     set(object "${folder}/${function}.o")
+    if(BALLAST_KERNELS_FROM)
+      list(APPEND objects "${BALLAST_KERNELS_FROM}/kernels/aot/${function}.o")
+      continue()
+    endif()
     add_custom_command(
       OUTPUT "${object}"
       COMMAND ballast_generators -g ${ARG_GENERATOR} -f ${function} -n ${function} -o "${folder}"
