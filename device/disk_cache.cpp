@@ -73,7 +73,7 @@ void DiskCache::store(const std::string& name, const std::string& bytes) const {
     file.write(reinterpret_cast<const char*>(&header), sizeof(header));
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
-    if (!file) error = std::make_error_code(std::errc::io_error);
+    if (!file && !error) error = std::make_error_code(std::errc::io_error);
   }
   if (!error) fs::rename(temporary, folder_ / name, error);
   if (error) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <regex>
 #include <utility>
 
@@ -63,26 +65,75 @@ std::vector<std::string> top_level_items(const std::string& text) {
   return items;
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// A text with `restrict` dropped and id queries along constant dimensions replaced by parameters,
+// and the names that are left in it. One pass by hand: kernels have up to a megabyte of unrolled
+// code, for which std::regex is slow and runs out of stack.
+struct Rewritten {
+  std::string text;
+  std::set<std::string> names;
+  bool has_replaced_ids = false;
+
+  explicit Rewritten(const std::string& from) {
+    for (size_t i = 0; i < from.size();) {
+      const size_t start = i;
+      while (i < from.size() && is_word(from[i])) ++i;
+      if (i == start) {
+        text += from[i++];
+        continue;
+      }
+      const std::string word = from.substr(start, i - start);
+      if (word == "restrict" || word == "__restrict" || word == "__restrict__") continue;
+      const std::string replacement = id_parameter(word, from, &i);
+      text += replacement.empty() ? word : replacement;
+      if (replacement.empty()) {
+        names.insert(word);
+      } else {
+        has_replaced_ids = true;
+      }
+    }
+  }
+
+  bool has_id_query() const {
+    return has_prefix("get_global_") || has_prefix("get_local_") || has_prefix("get_group_") ||
+           has_prefix("get_num_groups") || has_prefix("get_enqueued_");
+  }
+  bool has_barrier() const {
+    return has_prefix("barrier") || has_prefix("work_group_") || has_prefix("async_work_group_");
+  }
+
+ private:
+  bool has_prefix(const std::string& prefix) const {
+    const auto at = names.lower_bound(prefix);
+    return at != names.end() && at->compare(0, prefix.size(), prefix) == 0;
+  }
+
+  // What stands for `word` and the "(d)" at *end, which it skips; empty if it is no such query.
+  static std::string id_parameter(const std::string& word, const std::string& from, size_t* end) {
+    static const std::map<std::string, const char*> queries = {
+        {"get_group_id", "_bg{0}"},
+        {"get_local_id", "_bl{0}"},
+        {"get_local_size", "_bs{0}"},
+        {"get_num_groups", "_bn{0}"},
+        {"get_global_id", "(_bg{0} * _bs{0} + _bl{0})"},
+        {"get_global_size", "(_bn{0} * _bs{0})"}};
+    const auto query = queries.find(word);
+    if (query == queries.end()) return {};
+    size_t i = *end;
+    auto next = [&] {
+      return (i = from.find_first_not_of(" \t\r\n", i)) < from.size() ? from[i++] : 0;
+    };
+    const bool is_opened = next() == '(';
+    const char dimension = next();
+    if (!is_opened || dimension < '0' || dimension > '2' || next() != ')') return {};
+    *end = i;
+    return fmt::format(fmt::runtime(query->second), dimension);
+  }
+};
+
 std::string replace_all(const std::string& text, const char* pattern, const char* replacement) {
   return std::regex_replace(text, std::regex(pattern), replacement);
-}
-
-bool mentions(const std::string& text, const char* pattern) {
-  return std::regex_search(text, std::regex(pattern));
-}
-
-constexpr const char* kIdQuery =
-    R"(\bget_(?:group_id|local_id|global_id|local_size|num_groups|global_size|global_offset|work_dim|enqueued_local_size|global_linear_id|local_linear_id)\b)";
-constexpr const char* kBarrier = R"(\b(?:barrier|work_group_barrier|async_work_group_\w+)\s*\()";
-
-std::string with_ids_replaced(std::string text) {
-  text = replace_all(text, R"(\bget_group_id\s*\(\s*([012])\s*\))", "_bg$1");
-  text = replace_all(text, R"(\bget_local_id\s*\(\s*([012])\s*\))", "_bl$1");
-  text = replace_all(text, R"(\bget_local_size\s*\(\s*([012])\s*\))", "_bs$1");
-  text = replace_all(text, R"(\bget_num_groups\s*\(\s*([012])\s*\))", "_bn$1");
-  text = replace_all(text, R"(\bget_global_id\s*\(\s*([012])\s*\))", "(_bg$1 * _bs$1 + _bl$1)");
-  text = replace_all(text, R"(\bget_global_size\s*\(\s*([012])\s*\))", "(_bn$1 * _bs$1)");
-  return replace_all(text, R"(\b(?:restrict|__restrict|__restrict__)\b)", "");
 }
 
 KernelParameter parse_parameter(const std::string& text) {
@@ -101,7 +152,7 @@ KernelParameter parse_parameter(const std::string& text) {
 
 std::vector<std::string> split_parameters(const std::string& list) {
   std::vector<std::string> parts;
-  if (!mentions(list, R"(\S)")) return parts;
+  if (list.find_first_not_of(" \t\r\n") == std::string::npos) return parts;
   for (size_t from = 0; from <= list.size();) {
     const size_t comma = std::min(list.find(',', from), list.size());
     parts.push_back(list.substr(from, comma - from));
@@ -119,7 +170,7 @@ void StitchUnit::add(const Source& source) {
   for (const std::string& item : top_level_items(without_comments(source.text))) {
     if (item[0] == '#') {
       text_ += item + "\n";
-    } else if (mentions(item, R"(^(?:__)?kernel\b)")) {
+    } else if (item.compare(0, 9, "__kernel ") == 0 || item.compare(0, 7, "kernel ") == 0) {
       add_kernel(item, prefix, &entry->second);
     } else {
       add_declaration(item);
@@ -129,14 +180,16 @@ void StitchUnit::add(const Source& source) {
 
 // Functions and types around the kernels: kept once where sources share them.
 void StitchUnit::add_declaration(const std::string& item) {
-  if (mentions(item, kIdQuery) || mentions(item, kBarrier)) {
+  const Rewritten scanned(item);
+  if (scanned.has_replaced_ids || scanned.has_id_query() || scanned.has_barrier()) {
     throw StitchRefusal{"a helper function asks for work-item ids or has a barrier"};
   }
   std::smatch match;
   std::string name = item;
   // A function's name stands before its first parenthesis, another declaration's before '=', '['
   // or ';'.
-  if (std::regex_search(item, match, std::regex(R"((\w+)\s*[(=\[;])"))) name = match[1];
+  const std::string start = item.substr(0, item.find('{'));
+  if (std::regex_search(start, match, std::regex(R"((\w+)\s*[(=\[;])"))) name = match[1];
   const auto [known, is_new] = declarations_.emplace(name, item);
   if (is_new) {
     text_ += item + "\n";
@@ -147,33 +200,34 @@ void StitchUnit::add_declaration(const std::string& item) {
 
 void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
-  const std::string plain = replace_all(item, R"(__attribute__\s*\(\(.*?\)\))", "");
+  const size_t open = item.find('{');
+  const std::string head = replace_all(item.substr(0, open), R"(__attribute__\s*\(\(.*?\)\))", "");
   std::smatch match;
-  if (!std::regex_search(plain, match,
-                         std::regex(R"(^(?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)\s*\{)"))) {
-    throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters) {\""};
+  if (open == std::string::npos ||
+      !std::regex_match(head, match,
+                        std::regex(R"((?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)\s*)"))) {
+    throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
   }
   const std::string entry = match[1];
-  std::string parameters = match[2];
-  const std::string body = with_ids_replaced(plain.substr(match.length(0)));
-  if (mentions(body, kIdQuery)) {
+  const Rewritten body(item.substr(open));
+  if (body.has_id_query()) {
     throw StitchRefusal{fmt::format("{} asks for an id along a computed dimension", entry)};
   }
   KernelFunction function;
   function.name = prefix + entry;
-  function.needs_one_item_groups = mentions(body, kBarrier);
-  for (const std::string& text : split_parameters(parameters)) {
+  function.needs_one_item_groups = body.has_barrier();
+  for (const std::string& text : split_parameters(match[2])) {
     function.parameters.push_back(parse_parameter(text));
+    // A __local parameter counts where the body uses it; Halide always passes one.
     std::smatch name;
-    if (mentions(text, R"(\b(?:__)?local\b)") &&
-        std::regex_search(text, name, std::regex(R"((\w+)\s*$)")) &&
-        mentions(body, fmt::format(R"(\b{}\b)", name.str(1)).c_str())) {
+    if (std::regex_search(text, name, std::regex(R"(\b(?:__)?local\b.*?(\w+)\s*$)")) &&
+        body.names.count(name[1]) != 0) {
       function.needs_one_item_groups = true;
     }
   }
-  parameters = with_ids_replaced(parameters);
-  text_ += fmt::format("static inline void {}({}{}{}) {{{}\n", function.name, kIdParameters,
-                       function.parameters.empty() ? "" : ", ", parameters, body);
+  text_ +=
+      fmt::format("static inline void {}({}{}{}) {}\n", function.name, kIdParameters,
+                  function.parameters.empty() ? "" : ", ", Rewritten(match[2]).text, body.text);
   kernels->emplace(entry, std::move(function));
 }
 
