@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                               [](const Tensor& x) { return ops::log_softmax(x, 0); }},
                     Composite{"gelu", [](const Tensor& x) { return ops::gelu(x); }},
                     Composite{"silu", [](const Tensor& x) { return ops::silu(x); }}),
-    [](const testing::TestParamInfo<Composite>& info) { return info.param.name; });
+    [](const testing::TestParamInfo<Composite>& composite) { return composite.param.name; });
 
 TEST(GradTest, ThirdDerivativeOfTanh) {
   auto f = [](Tensor x) { return ops::tanh(x); };

@@ -61,6 +61,8 @@ ReferenceOp binary(double (*function)(double, double)) {
   return pointwise([function](const Elements& e) { return function(e[0], e[1]); });
 }
 
+double truth(bool is_true) { return is_true ? 1 : 0; }
+
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
@@ -247,7 +249,7 @@ const std::map<std::string, ReferenceOp>& reference_ops() {
       {"square", unary([](double x) { return x * x; })},
       {"floor", unary([](double x) { return std::floor(x); })},
       {"identity", unary([](double x) { return x; })},
-      {"logical_not", unary([](double x) { return double{x == 0}; })},
+      {"logical_not", unary([](double x) { return truth(x == 0); })},
       {"add", binary([](double a, double b) { return a + b; })},
       {"sub", binary([](double a, double b) { return a - b; })},
       {"mul", binary([](double a, double b) { return a * b; })},
@@ -256,14 +258,14 @@ const std::map<std::string, ReferenceOp>& reference_ops() {
       {"minimum", binary(smaller)},
       {"pow", binary([](double a, double b) { return std::pow(a, b); })},
       {"relu_grad", binary([](double dy, double y) { return y > 0 ? dy : 0; })},
-      {"equal", binary([](double a, double b) { return double{a == b}; })},
-      {"not_equal", binary([](double a, double b) { return double{a != b}; })},
-      {"less", binary([](double a, double b) { return double{a < b}; })},
-      {"less_equal", binary([](double a, double b) { return double{a <= b}; })},
-      {"greater", binary([](double a, double b) { return double{a > b}; })},
-      {"greater_equal", binary([](double a, double b) { return double{a >= b}; })},
-      {"logical_and", binary([](double a, double b) { return double{a != 0 && b != 0}; })},
-      {"logical_or", binary([](double a, double b) { return double{a != 0 || b != 0}; })},
+      {"equal", binary([](double a, double b) { return truth(a == b); })},
+      {"not_equal", binary([](double a, double b) { return truth(a != b); })},
+      {"less", binary([](double a, double b) { return truth(a < b); })},
+      {"less_equal", binary([](double a, double b) { return truth(a <= b); })},
+      {"greater", binary([](double a, double b) { return truth(a > b); })},
+      {"greater_equal", binary([](double a, double b) { return truth(a >= b); })},
+      {"logical_and", binary([](double a, double b) { return truth(a != 0 && b != 0); })},
+      {"logical_or", binary([](double a, double b) { return truth(a != 0 || b != 0); })},
       {"select", pointwise([](const Elements& e) { return e[0] != 0 ? e[1] : e[2]; })},
       {"cast", cast},
       {"broadcast_to", broadcast_to},
@@ -277,10 +279,9 @@ const std::map<std::string, ReferenceOp>& reference_ops() {
       {"reduce_max", reduction([](const Elements& e) { return extremum(e, larger); })},
       {"reduce_min", reduction([](const Elements& e) { return extremum(e, smaller); })},
       {"reduce_prod", reduction(product)},
-      {"reduce_any", reduction([](const Elements& e) { return double{sum(e) > 0}; })},
-      {"reduce_all", reduction([](const Elements& e) {
-         return double{sum(e) == static_cast<double>(e.size())};
-       })},
+      {"reduce_any", reduction([](const Elements& e) { return truth(sum(e) > 0); })},
+      {"reduce_all",
+       reduction([](const Elements& e) { return truth(sum(e) == static_cast<double>(e.size())); })},
       {"argmax", reduction([](const Elements& e) { return position(e, larger); })},
       {"argmin", reduction([](const Elements& e) { return position(e, smaller); })},
       {"matmul", matmul},

@@ -1,0 +1,94 @@
+#include "frontend/tensor.h"
+
+#include "frontend/nn/initializer.h"
+#include "frontend/nn/layers.h"
+#include "frontend/nn/optimizer.h"
+#include "frontend/ops.h"
+
+#include <gtest/gtest.h>
+
+namespace ballast {
+namespace {
+
+TEST(TensorTest, RoundTripsEveryElementType) {
+  EXPECT_EQ(Tensor::from_host<float>({1.5f, -2}, {2}).to_host<float>(),
+            (std::vector<float>{1.5f, -2}));
+  EXPECT_EQ(Tensor::from_host<int32_t>({1, -2}, {2, 1}).to_host<int32_t>(),
+            (std::vector<int32_t>{1, -2}));
+  EXPECT_EQ(Tensor::from_host<int64_t>({1, -(int64_t{1} << 40)}, {2}).to_host<int64_t>()[1],
+            -(int64_t{1} << 40));
+  EXPECT_EQ(Tensor::from_host<uint8_t>({1, 255}, {2}).to_host<uint8_t>()[1], 255);
+  EXPECT_EQ(Tensor::from_host<bool>({true, false}, {2}).to_host<bool>(),
+            (std::vector<bool>{true, false}));
+  EXPECT_TRUE(Tensor::from_host<float>({}, {0, 3}).to_host<float>().empty());
+}
+
+TEST(TensorTest, FillsAndPrints) {
+  EXPECT_EQ(Tensor::full({2, 2}, 7, DType::kI32).to_string(), "i32[2, 2] [[7, 7], [7, 7]]");
+  EXPECT_EQ(Tensor::scalar(0.5).to_string(), "f32[] 0.5");
+  EXPECT_EQ(Tensor::ones({2}, DType::kBool).to_host<bool>(), (std::vector<bool>{true, true}));
+}
+
+TEST(TensorTest, NumbersTakeTheDtypeOfTheTensorBesideThem) {
+  Tensor whole = Tensor::from_host<int32_t>({1, 2}, {2});
+  EXPECT_EQ((whole + 1).to_host<int32_t>(), (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ((2.0f / Tensor::from_host<float>({4, 8}, {2})).to_host<float>(),
+            (std::vector<float>{0.5f, 0.25f}));
+}
+
+TEST(TensorTest, ReshapeSharesMemoryAndFindsTheOpenExtent) {
+  Tensor x = Tensor::ones({4, 6});
+  Tensor y = ops::reshape(x, {-1, 8});
+  EXPECT_EQ(y.shape(), (Shape{3, 8}));
+  EXPECT_EQ(y.buffer(), x.buffer());
+}
+
+TEST(InitializerTest, FollowsFromTheSeed) {
+  set_seed(5);
+  Tensor a = nn::uniform({100}, -2, 3);
+  set_seed(5);
+  Tensor b = nn::uniform({100}, -2, 3);
+  EXPECT_EQ(a.to_host<float>(), b.to_host<float>());
+  EXPECT_NE(nn::uniform({100}, -2, 3).to_host<float>(), b.to_host<float>());
+  for (float value : a.to_host<float>()) {
+    EXPECT_GE(value, -2);
+    EXPECT_LT(value, 3);
+  }
+}
+
+TEST(CellTest, NamesParametersByPathAndSharesThem) {
+  nn::SequentialCell net(nn::Dense(3, 2), nn::ReLU(), nn::Dense(2, 1, /*has_bias=*/false));
+  std::vector<std::string> names;
+  for (const Parameter& parameter : net.trainable_params()) names.push_back(parameter.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "2.weight"}));
+  EXPECT_EQ(net.parameters()[0].shape(), (Shape{2, 3}));
+  nn::SequentialCell copy = net;
+  copy.set_train();
+  EXPECT_TRUE(net.is_training());
+  EXPECT_TRUE(copy.parameters()[0] == net.parameters()[0]);
+}
+
+TEST(OptimizerTest, MomentumFollowsItsFormula) {
+  Parameter w(Tensor::from_host<float>({1}, {1}), "w");
+  nn::Momentum optimizer({w}, 0.5f, 0.5f);
+  Tensor g = Tensor::from_host<float>({2}, {1});
+  optimizer({g});  // accum 2, w 0
+  EXPECT_EQ(w.value().item<float>(), 0);
+  optimizer({g});  // accum 3, w -1.5
+  EXPECT_EQ(w.value().item<float>(), -1.5f);
+  optimizer.set_learning_rate(1);
+  optimizer({g});  // accum 3.5, w -5
+  EXPECT_EQ(w.value().item<float>(), -5);
+  EXPECT_EQ(optimizer.states().size(), 2u);
+}
+
+TEST(OptimizerTest, SgdDecaysWeights) {
+  Parameter w(Tensor::from_host<float>({4}, {1}), "w");
+  nn::SGD optimizer({w}, 0.5f, /*weight_decay=*/0.25f);
+  optimizer({Tensor::from_host<float>({2}, {1})});
+  EXPECT_EQ(w.value().item<float>(), 4 - 0.5f * (2 + 0.25f * 4));
+  EXPECT_THROW(optimizer({}), Error);
+}
+
+}  // namespace
+}  // namespace ballast
