@@ -84,6 +84,19 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
+// Halide accesses its private arrays as whole vectors, but declares them as arrays of scalars.
+void align_private_arrays(std::string& text) {
+  constexpr std::string_view kAlign = " __attribute__((aligned(64)))";
+  for (size_t at = 0; (at = text.find("];\n", at)) != std::string::npos; ++at) {
+    const size_t line = text.rfind('\n', at) + 1;
+    const size_t bracket = text.rfind('[', at);
+    const size_t name = text.rfind(' ', at) + 1;
+    const bool has_digits = text.find_first_not_of("0123456789", bracket + 1) == at;
+    const bool has_type = name > line && name < bracket && text.find('=', line) > at;
+    if (has_digits && has_type) text.insert(at + 1, kAlign);
+  }
+}
+
 }  // namespace
 
 std::string extract_kernel(std::string_view module, std::string_view entry,
@@ -99,6 +112,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   text += module.substr(begin, end == std::string_view::npos ? end : end - begin);
   replace_all(text, "\ninline ", "\nstatic inline ");
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
+  align_private_arrays(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;
 }

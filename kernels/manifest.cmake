@@ -69,4 +69,25 @@ ballast_kernel(sgd_f32 GENERATOR sgd PARAMS patterns=110)
 ballast_kernel(momentum_f32 GENERATOR momentum PARAMS patterns=11100 nesterov=false)
 ballast_kernel(momentum_nesterov_f32 GENERATOR momentum PARAMS patterns=11100 nesterov=true)
 
+# ---- reductions: a mean is a divided sum
+foreach(row sum:f32 sum:i32 prod:f32 prod:i32 max:f32 max:i32 min:f32 min:i32 any:bool all:bool)
+  string(REPLACE ":" ";" row ${row})
+  list(GET row 0 kind)
+  list(GET row 1 dtype)
+  foreach(shape rows columns)
+    ballast_kernel(reduce_${shape}_${kind}_${dtype} GENERATOR reduce_${shape}
+                   PARAMS kind=${kind} dtype=${dtype})
+  endforeach()
+endforeach()
+
+foreach(dtype f32 i32)
+  foreach(kind argmax argmin)
+    ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
+  endforeach()
+endforeach()
+
+# ---- losses
+ballast_kernel(softmax_cross_entropy GENERATOR cross_entropy)
+ballast_kernel(softmax_cross_entropy_grad GENERATOR cross_entropy_grad)
+
 include(matmul_manifest.cmake OPTIONAL)

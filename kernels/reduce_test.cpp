@@ -1,0 +1,246 @@
+#include "kernels/test_support.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ballast::kernels::testing {
+namespace {
+
+double start_of(const std::string& kind) {
+  if (kind == "prod" || kind == "all") return 1;
+  if (kind == "max") return -INFINITY;
+  if (kind == "min") return INFINITY;
+  return 0;
+}
+
+double fold(const std::string& kind, double total, double value) {
+  if (kind == "sum" || kind == "mean") return total + value;
+  if (kind == "prod") return total * value;
+  if (kind == "any") return total != 0 || value != 0;
+  if (kind == "all") return total != 0 && value != 0;
+  if (std::isnan(total) || std::isnan(value)) return NAN;
+  return kind == "max" ? std::max(total, value) : std::min(total, value);
+}
+
+Shape kept_shape(const Shape& shape, const std::vector<int64_t>& axes) {
+  Shape kept;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d))) {
+      kept.push_back(shape[d]);
+    }
+  }
+  return kept;
+}
+
+template <class T>
+std::vector<double> reference(const std::string& kind, const Shape& shape,
+                              const std::vector<int64_t>& axes, const std::vector<T>& values) {
+  const Shape kept = kept_shape(shape, axes);
+  std::vector<double> totals(elements(kept), start_of(kind));
+  size_t at = 0;
+  for_each_index(shape, [&](const std::vector<int64_t>& index) {
+    int64_t to = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d))) {
+        to = to * shape[d] + index[d];
+      }
+    }
+    totals[to] = fold(kind, totals[to], static_cast<double>(values[at++]));
+  });
+  if (kind == "mean") {
+    const double count = static_cast<double>(elements(shape)) / std::max<double>(1, totals.size());
+    for (double& total : totals) total /= count;
+  }
+  return totals;
+}
+
+struct Case {
+  Shape shape;
+  std::vector<int64_t> axes;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {{}, {}},
+      {{1}, {0}},
+      {{5}, {}},
+      {{7}, {0}},
+      {{32}, {0}},
+      {{33}, {0}},
+      {{100}, {0}},
+      {{200003}, {0}},
+      {{1 << 18}, {0}},
+      {{64, 10}, {0}},
+      {{64, 10}, {1}},
+      {{64, 512}, {0}},
+      {{64, 48}, {0}},
+      {{7, 16}, {0}},
+      {{5, 33}, {1}},
+      {{3, 70001}, {1}},
+      {{70001, 3}, {0}},
+      {{40000, 16}, {0}},
+      {{5000, 64}, {0}},
+      {{4, 9, 32}, {1}},
+      {{4, 9, 7}, {1}},
+      {{4, 9, 7}, {0, 2}},
+      {{4, 9, 7}, {0, 1, 2}},
+      {{4, 1, 7}, {1}},
+      {{2, 3, 4, 5}, {1, 3}},
+      {{2, 3, 4, 16}, {0, 2}},
+      {{2, 3, 4, 5, 6}, {0, 2, 4}},
+      {{2, 3, 2, 3, 2, 3}, {1, 3, 5}},
+      {{0}, {0}},
+      {{3, 0}, {1}},
+      {{0, 3}, {0}},
+      {{2, 0, 16}, {1}},
+      {{2, 3, 0}, {0, 2}},
+      {{0, 3}, {1}},
+  };
+  return all;
+}
+
+class FloatReduce : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FloatReduce, MatchesDouble) {
+  const std::string kind = GetParam();
+  const bool may_be_empty = kind != "max" && kind != "min";
+  for (const auto& [shape, axes] : cases()) {
+    if (elements(shape) == 0 && !may_be_empty) continue;
+    // Products stay near one.
+    const HostTensor input =
+        kind == "prod" ? random_f32(shape, 31, 0.9999f, 1.0001f) : random_f32(shape, 32);
+    const auto want = reference(kind, shape, axes, input.as<float>());
+    const TensorType type{DType::kF32, kept_shape(shape, axes)};
+    const double terms = static_cast<double>(elements(shape)) / std::max<double>(1, want.size());
+    // Roundings of a sum cancel; those of a product near one need not.
+    const double growth = kind == "prod"  ? 1e-8 * terms
+                          : kind == "sum" ? 2e-6 * std::sqrt(terms)
+                                          : 0;
+    const double bound = 1e-6 + growth;
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_reduce(c, kind, input.type, axes, type);
+      EXPECT_TRUE(same_launches(plan, plan_reduce(c, kind, input.type, axes, type)));
+      const auto got = run_plan(plan, {input}, type).as<float>();
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (std::isnan(want[i])) {
+          EXPECT_TRUE(std::isnan(got[i]));
+        } else {
+          EXPECT_NEAR(got[i], want[i], bound * std::max(1.0, std::fabs(want[i])))
+              << class_name(c) << " " << kind << " " << to_string(shape) << " over "
+              << to_string(axes) << " at " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FloatReduce, HandsOnNaN) {
+  const std::string kind = GetParam();
+  for (const auto& [shape, axes] : std::vector<Case>{
+           {{100}, {0}}, {{37}, {0}}, {{9, 16}, {0}}, {{9, 5}, {0}}, {{9, 40}, {1}}}) {
+    for (int64_t where = 0; where < elements(shape); where += 7) {
+      auto values = random_f32(shape, 33).as<float>();
+      values[where] = NAN;
+      const auto want = reference(kind, shape, axes, values);
+      const TensorType in{DType::kF32, shape}, out{DType::kF32, kept_shape(shape, axes)};
+      for (DeviceClass c : kClasses) {
+        const auto got =
+            run_plan(plan_reduce(c, kind, in, axes, out), {f32(shape, values)}, out).as<float>();
+        for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), std::isnan(want[i]));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FloatReduce, ::testing::Values("sum", "mean", "max", "min", "prod"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Reduce, Integers) {
+  for (const char* kind : {"sum", "prod", "max", "min"}) {
+    for (const auto& [shape, axes] : cases()) {
+      if (elements(shape) == 0 || elements(shape) > 10000) continue;
+      std::vector<int32_t> values(elements(shape));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] =
+            std::string(kind) == "prod" ? (i % 3 ? 1 : -1) : static_cast<int>(i * 37 % 101) - 50;
+      }
+      const auto want = reference(kind, shape, axes, values);
+      const TensorType type{DType::kI32, kept_shape(shape, axes)};
+      for (DeviceClass c : kClasses) {
+        const HostTensor input = i32(shape, values);
+        const auto got =
+            run_plan(plan_reduce(c, kind, input.type, axes, type), {input}, type).as<int32_t>();
+        for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], want[i]) << kind;
+      }
+    }
+  }
+}
+
+TEST(Reduce, AnyAndAll) {
+  for (const char* kind : {"any", "all"}) {
+    for (const auto& [shape, axes] : cases()) {
+      if (elements(shape) > 10000) continue;
+      std::vector<uint8_t> values(elements(shape));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = i * 2654435761u % 97 > (kind[1] == 'n' ? 90 : 6);
+      const auto want = reference(kind, shape, axes, values);
+      const TensorType type{DType::kBool, kept_shape(shape, axes)};
+      for (DeviceClass c : kClasses) {
+        const HostTensor input(DType::kBool, shape, values);
+        const auto got = run_plan(plan_reduce(c, kind, input.type, axes, type), {input}, type);
+        for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got.bytes[i], want[i]) << kind;
+      }
+    }
+  }
+}
+
+int64_t arg_reference(bool is_max, const std::vector<float>& values) {
+  int64_t best = 0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (std::isnan(values[best])) break;
+    const bool better = is_max ? values[i] > values[best] : values[i] < values[best];
+    if (better || std::isnan(values[i])) best = static_cast<int64_t>(i);
+  }
+  return best;
+}
+
+TEST(Reduce, ArgMaxAndArgMin) {
+  for (const auto& [shape, axes] : std::vector<Case>{{{1}, {0}},
+                                                     {{37}, {0}},
+                                                     {{64, 10}, {1}},
+                                                     {{64, 10}, {0}},
+                                                     {{5, 10}, {1}},
+                                                     {{9, 32}, {0}},
+                                                     {{3, 9, 32}, {1}},
+                                                     {{3, 9, 5}, {1}},
+                                                     {{0, 4}, {1}}}) {
+    auto values = random_f32(shape, 41).as<float>();
+    for (float& v : values) v = std::round(v * 4);  // ties
+    if (values.size() > 20) values[17] = NAN, values[19] = NAN;
+    const int64_t axis = axes[0];
+    int64_t inner = 1;
+    for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
+    const TensorType in{DType::kF32, shape}, out{DType::kI32, kept_shape(shape, axes)};
+    for (const char* kind : {"argmax", "argmin"}) {
+      for (DeviceClass c : kClasses) {
+        const auto got =
+            run_plan(plan_reduce(c, kind, in, axes, out), {f32(shape, values)}, out).as<int32_t>();
+        for (size_t i = 0; i < got.size(); ++i) {
+          const int64_t first = static_cast<int64_t>(i) / inner * shape[axis] * inner + i % inner;
+          std::vector<float> line;
+          for (int64_t r = 0; r < shape[axis]; ++r) line.push_back(values[first + r * inner]);
+          EXPECT_EQ(got[i], arg_reference(kind == std::string("argmax"), line))
+              << class_name(c) << " " << kind << " " << to_string(shape) << " at " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduce, RefusesWhatHasNoKernel) {
+  const TensorType u8{DType::kU8, {4}}, scalar{DType::kU8, {}};
+  EXPECT_THROW(plan_reduce(DeviceClass::kCpu, "sum", u8, {0}, scalar), device::Error);
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
