@@ -7,8 +7,9 @@ find_package(CLI11 REQUIRED)             # Debian: libcli11-dev
 find_package(GTest REQUIRED)             # Debian: libgtest-dev, libgmock-dev
 find_package(benchmark REQUIRED)         # Debian: libbenchmark-dev
 find_package(Threads REQUIRED)
-find_package(Halide 21 REQUIRED)         # PyPI: halide (tools/setup.sh puts it into .venv)
-include(GoogleTest)
+# PyPI: halide (tools/setup.sh puts it into .venv); not its image tools and Python bindings.
+set(CMAKE_DISABLE_FIND_PACKAGE_Halide_Python ON)
+find_package(Halide 21 REQUIRED COMPONENTS Halide)
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
