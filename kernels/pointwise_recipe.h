@@ -37,7 +37,8 @@ void schedule_nest(Halide::Func func, const Nest& nest, const Halide::Expr& chun
                    const Halide::Expr& chunk_y, bool is_gpu);
 
 // Several outputs of one nest: `values` computes all of them before `out` stores any, so that every
-// output may be the buffer of any input. Halide alone would load an input again for the next output.
+// output may be the buffer of any input. Halide alone would load an input again for the next
+// output.
 struct Outputs {
   Halide::Func values, out;
 };
