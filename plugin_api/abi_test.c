@@ -153,7 +153,7 @@ static void test_op(ballast_device* device, ballast_stream* stream) {
   ballast_op_info info = BALLAST_INIT(ballast_op_info);
   ballast_launch launch = BALLAST_INIT(ballast_launch);
   ballast_buffer* buffers[3];
-  ballast_op* op = NULL;
+  ballast_op *op = NULL, *none = NULL;
   ballast_op_call call;
   uint64_t count = 0;
   int i;
@@ -185,7 +185,7 @@ static void test_op(ballast_device* device, ballast_stream* stream) {
   FAILS(api->op->op_launch(op, stream, &launch), BALLAST_INVALID_ARGUMENT,
         "[add] output 0 needs 24 bytes, its buffer has 12");
   call.name = str("ad");
-  FAILS(api->op->op_prepare(device, &call, &op), BALLAST_NOT_FOUND, "did you mean add");
+  FAILS(api->op->op_prepare(device, &call, &none), BALLAST_NOT_FOUND, "did you mean");
   call = call_of("add", types, 2);
   types[1] = f32(1, 4, 0);
   FAILS(api->op->op_infer(&call, &out, 1, &count), BALLAST_INVALID_ARGUMENT,
@@ -195,6 +195,7 @@ static void test_op(ballast_device* device, ballast_stream* stream) {
   types[1] = f32(9, 4, 0);
   FAILS(api->op->op_infer(&call, &out, 1, &count), BALLAST_INVALID_ARGUMENT, "rank 9");
   for (i = 0; i < 3; ++i) OK(api->device->buffer_release(buffers[i]));
+  OK(api->op->op_release(op));
 }
 
 static void test_graph(ballast_device* device, ballast_stream* stream) {
