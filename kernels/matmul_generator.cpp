@@ -24,6 +24,22 @@ Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
   return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
 }
 
+// ...[lane]: 16 contiguous lanes; every other stride is a multiple of 16, so vectors are aligned.
+template <class Tensor>
+void set_vector_layout(Tensor& tensor) {
+  tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
+  for (int d = 1; d < tensor.dimensions(); ++d) {
+    Internal::Dimension dim = tensor.dim(d);
+    dim.set_min(0).set_stride(dim.stride() / kLanes * kLanes);
+  }
+}
+
+template <class Tensor>
+void set_any_layout(Tensor& tensor) {
+  for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
+  tensor.dim(0).set_stride(Expr());
+}
+
 // What both matmul generators share: the parameters of the epilogue and its inputs.
 template <class Derived>
 class WithEpilogue : public Generator<Derived> {
@@ -50,12 +66,10 @@ class WithEpilogue : public Generator<Derived> {
     return value;
   }
 
-  // `innermost_stride` 1, or undefined for any.
-  void set_layout(const Expr& innermost_stride) {
+  void set_epilogue_layout(bool is_vector) {
     for (BufferInput* input : {bias_, y_}) {
       if (input == nullptr) continue;
-      for (int d = 0; d < input->dimensions(); ++d) input->dim(d).set_min(0);
-      input->dim(0).set_stride(innermost_stride);
+      is_vector ? set_vector_layout(*input) : set_any_layout(*input);
     }
   }
 
@@ -92,12 +106,8 @@ class MatmulTiles : public WithEpilogue<MatmulTiles> {
     product_(l, v, y) = 0.0f;
     product_(l, v, y) = fused_multiply_add(a(k, min(y, a.dim(1).extent() - 1)),
                                            b(l, vector, k, panel), product_(l, v, y));
-    a.dim(0).set_min(0).set_stride(Expr());
-    a.dim(1).set_min(0);
-    b.dim(0).set_bounds(0, kLanes);
-    b.dim(1).set_min(0).set_stride(kLanes);
-    b.dim(2).set_min(0);
-    b.dim(3).set_min(0);
+    set_any_layout(a);
+    set_vector_layout(b);
     if (dense_store) {
       store_vectors();
     } else {
@@ -122,10 +132,8 @@ class MatmulTiles : public WithEpilogue<MatmulTiles> {
   void store_vectors() {
     Func out = *out_;
     out(l, v, y) = epilogue(product_(l, v, y), {l, v, y});
-    set_layout(1);
-    out_->dim(0).set_bounds(0, kLanes).set_stride(1);
-    out_->dim(1).set_min(0).set_stride(kLanes);
-    out_->dim(2).set_min(0);
+    set_epilogue_layout(true);
+    set_vector_layout(*out_);
     split_rows(out);
     out.split(v, xo, xi, vectors, TailStrategy::GuardWithIf)
         .reorder(l, xi, yi, tile, group, xo)
@@ -142,9 +150,8 @@ class MatmulTiles : public WithEpilogue<MatmulTiles> {
     Func out = *out_;
     staged_(l, v, y) = product_(l, v, y);
     out(x, y) = epilogue(staged_(x % kLanes, x / kLanes, y), {x, y});
-    set_layout(Expr());
-    out_->dim(0).set_min(0).set_stride(Expr());
-    out_->dim(1).set_min(0);
+    set_epilogue_layout(false);
+    set_any_layout(*out_);
     split_rows(out);
     out.split(x, xo, xi, vectors * kLanes, TailStrategy::GuardWithIf)
         .reorder(yi, xi, tile, group, xo)
@@ -186,15 +193,10 @@ class MatmulGeneral : public WithEpilogue<MatmulGeneral> {
                                         b(min(x, b.dim(0).extent() - 1), k_), product_(x, y));
     Func out = *out_;
     out(x, y) = epilogue(product_(x, y), {x, y});
-    set_layout(Expr());
-    for (int d = 0; d < 2; ++d) {
-      a.dim(d).set_min(0);
-      b.dim(d).set_min(0);
-      out_->dim(d).set_min(0);
-    }
-    a.dim(0).set_stride(Expr());
-    b.dim(0).set_stride(Expr());
-    out_->dim(0).set_stride(Expr());
+    set_epilogue_layout(false);
+    set_any_layout(a);
+    set_any_layout(b);
+    set_any_layout(*out_);
 
     // Schedule.
     if (device_class.value() == "gpu") {
@@ -262,12 +264,12 @@ class MatmulPack : public Generator<MatmulPack> {
     } else {
       panels(l, v, k, p) = source(min(vector * kLanes + l, lanes - 1), k);
     }
-    source.dim(0).set_min(0).set_stride(by_vectors ? Expr(1) : Expr());
-    source.dim(1).set_min(0);
-    panels.dim(0).set_bounds(0, kLanes);
-    panels.dim(1).set_min(0).set_stride(kLanes);
-    panels.dim(2).set_min(0);
-    panels.dim(3).set_min(0);
+    set_any_layout(source);
+    set_vector_layout(panels);
+    if (by_vectors) {
+      source.dim(0).set_stride(1);
+      source.dim(1).set_stride(source.dim(1).stride() / kLanes * kLanes);
+    }
 
     // Schedule: a work-item packs 32 rows of a panel. 1024 x 1024 measured as above: 134 us by
     // vectors, 315 us by elements.
@@ -306,11 +308,10 @@ class MatmulPackColumns : public Generator<MatmulPackColumns> {
       steps.push_back(step);
     }
     panels(l, r, v, kb, p) = steps.back()(l, r, v, kb, p);
-    source.dim(0).set_min(0).set_stride(Expr());
+    source.dim(0).set_min(0).set_stride(source.dim(0).stride() / kLanes * kLanes);
     source.dim(1).set_min(0).set_stride(1);
-    panels.dim(0).set_bounds(0, kLanes);
-    panels.dim(1).set_bounds(0, kLanes);
-    for (int d = 2; d < 5; ++d) panels.dim(d).set_min(0);
+    set_vector_layout(panels);
+    panels.dim(1).set_extent(kLanes);
 
     // Schedule: a work-item packs 32 rows of a panel. 64 x 784 measured as above: 11 us, 17 us
     // element by element.

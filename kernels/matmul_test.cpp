@@ -211,10 +211,18 @@ TEST(Matmul, InfinityAndNanSpreadAlongTheirRowAndColumnOnly) {
 }
 
 TEST(Matmul, ReluKeepsNan) {
-  const MatmulConfig c{1, 1, 1, false, false, false, "relu"};
-  Operands o = make_operands(c);
-  o.a = f32({1, 1}, {std::numeric_limits<float>::quiet_NaN()});
-  for (DeviceClass device_class : kClasses) EXPECT_TRUE(std::isnan(run(device_class, c, o)[0]));
+  for (DeviceClass device_class : kClasses) {
+    for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
+             {1, 1, 1}, {12, 64, 100}, {16, 48, 100}, {61, 131, 64}}) {
+      const MatmulConfig c{size[0], size[1], size[2], false, false, true, "relu"};
+      Operands o = make_operands(c);
+      o.a = f32(o.a.type.shape,
+                std::vector<float>(c.m * c.k, std::numeric_limits<float>::quiet_NaN()));
+      for (float v : run(device_class, c, o)) {
+        ASSERT_TRUE(std::isnan(v)) << name_of(device_class, c);
+      }
+    }
+  }
 }
 
 // The unfused product has to be computed by the same kernel on the same path.
