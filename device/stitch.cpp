@@ -56,7 +56,7 @@ class Writer {
     for (size_t i = 0; i < launch.args.size(); ++i) {
       calls_ += ", " + argument(launch.args[i], function.parameters[i], operands);
     }
-    calls_ += ");\n" + std::string("%FENCE%");
+    calls_ += ");\n";
   }
 
   // One definition for each distinct static buffer, each binding, local memory, and the steps.
@@ -70,18 +70,11 @@ class Writer {
       locals += fmt::format("  ulong _slot{} = 0;\n", i);
       advance += fmt::format("    if (++_slot{0} == _slots{0}) _slot{0} = 0;\n", i);
     }
-    // The compiler may assume that pointers to different types never meet, but memory is reused
-    // across types between launches. Within one type there is nothing to assume.
-    std::string calls = calls_;
-    const std::string fence = types_.size() > 1 ? "    mem_fence(CLK_GLOBAL_MEM_FENCE);\n" : "";
-    for (size_t at = 0; (at = calls.find("%FENCE%", at)) != std::string::npos;) {
-      calls.replace(at, 7, fence);
-    }
     return fmt::format(
         "{}__kernel void {}({}__local ulong16* _shared, ulong _steps) {{\n{}  for (ulong _step = "
         "0; "
         "_step < _steps; ++_step) {{\n{}{}  }}\n}}\n",
-        unit_.text(), kEntry, parameters, locals, calls, advance);
+        unit_.text(), kEntry, parameters, locals, calls_, advance);
   }
 
   const std::vector<BufferPtr>& statics() const { return statics_; }
@@ -108,7 +101,6 @@ class Writer {
       return "(__local void*)_shared";
     }
     if (arg.kind == Arg::Kind::kScalar) return literal(parameter.type, arg);
-    types_.insert(parameter.type);
     const Operand& operand = operands[arg.slot];
     if (!operand.buffer) {
       if (operand.binding >= binding_count_) throw StitchRefusal{"a binding that is not declared"};
@@ -123,7 +115,6 @@ class Writer {
   StitchUnit unit_;
   std::string calls_;
   std::vector<BufferPtr> statics_;
-  std::set<std::string> types_;  // that buffers are read and written as
   std::optional<std::string> options_;
   uint64_t local_bytes_ = 64;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <regex>
+#include <string_view>
 #include <utility>
 
 namespace ballast::device {
@@ -15,6 +16,98 @@ const char* const kIdParameters =
     "const size_t _bl2, const size_t _bs0, const size_t _bs1, const size_t _bs2, const size_t "
     "_bn0, "
     "const size_t _bn1, const size_t _bn2";
+
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+}  // namespace
+
+// A text with `restrict` dropped, id queries along constant dimensions replaced by parameters and
+// pointers made to alias (see StitchUnit), and the names that are left in it. One pass by hand:
+// kernels have up to a megabyte of unrolled code, for which std::regex is slow and runs out of
+// stack.
+struct Rewritten {
+  std::string text;
+  std::set<std::string> names;
+  std::set<std::string> aliased;  // element types of pointers
+  bool has_replaced_ids = false;
+
+  explicit Rewritten(const std::string& from) {
+    for (size_t i = 0; i < from.size();) {
+      const size_t start = i;
+      while (i < from.size() && is_word(from[i])) ++i;
+      if (i == start) {
+        text += from[i++];
+        continue;
+      }
+      const std::string word = from.substr(start, i - start);
+      if (word == "restrict" || word == "__restrict" || word == "__restrict__") continue;
+      if (add_element_type(word, from, i)) continue;
+      const std::string replacement = id_parameter(word, from, &i);
+      text += replacement.empty() ? word : replacement;
+      if (replacement.empty()) {
+        names.insert(word);
+      } else {
+        has_replaced_ids = true;
+      }
+    }
+  }
+
+  bool has_id_query() const {
+    return has_prefix("get_global_") || has_prefix("get_local_") || has_prefix("get_group_") ||
+           has_prefix("get_num_groups") || has_prefix("get_enqueued_");
+  }
+  bool has_barrier() const {
+    return has_prefix("barrier") || has_prefix("work_group_") || has_prefix("async_work_group_");
+  }
+
+ private:
+  bool has_prefix(const std::string& prefix) const {
+    const auto at = names.lower_bound(prefix);
+    return at != names.end() && at->compare(0, prefix.size(), prefix) == 0;
+  }
+
+  // "float *" becomes "_ba_float *".
+  bool add_element_type(std::string word, const std::string& from, size_t end) {
+    static const std::set<std::string> types = {"char", "uchar", "short",  "ushort",
+                                                "int",  "uint",  "long",   "ulong",
+                                                "half", "float", "double", "bool"};
+    const size_t next = from.find_first_not_of(" \t\r\n", end);
+    if (next == std::string::npos || from[next] != '*' || types.count(word) == 0) return false;
+    constexpr std::string_view kUnsigned = "unsigned ";
+    if (text.size() >= kUnsigned.size() &&
+        text.compare(text.size() - kUnsigned.size(), kUnsigned.size(), kUnsigned) == 0) {
+      text.resize(text.size() - kUnsigned.size());
+      word = "u" + word;
+    }
+    text += "_ba_" + word;
+    aliased.insert(word);
+    return true;
+  }
+
+  // What stands for `word` and the "(d)" at *end, which it skips; empty if it is no such query.
+  static std::string id_parameter(const std::string& word, const std::string& from, size_t* end) {
+    static const std::map<std::string, const char*> queries = {
+        {"get_group_id", "_bg{0}"},
+        {"get_local_id", "_bl{0}"},
+        {"get_local_size", "_bs{0}"},
+        {"get_num_groups", "_bn{0}"},
+        {"get_global_id", "(_bg{0} * _bs{0} + _bl{0})"},
+        {"get_global_size", "(_bn{0} * _bs{0})"}};
+    const auto query = queries.find(word);
+    if (query == queries.end()) return {};
+    size_t i = *end;
+    auto next = [&] {
+      return (i = from.find_first_not_of(" \t\r\n", i)) < from.size() ? from[i++] : 0;
+    };
+    const bool is_opened = next() == '(';
+    const char dimension = next();
+    if (!is_opened || dimension < '0' || dimension > '2' || next() != ')') return {};
+    *end = i;
+    return fmt::format(fmt::runtime(query->second), dimension);
+  }
+};
 
 namespace {
 
@@ -64,73 +157,6 @@ std::vector<std::string> top_level_items(const std::string& text) {
   }
   return items;
 }
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// A text with `restrict` dropped and id queries along constant dimensions replaced by parameters,
-// and the names that are left in it. One pass by hand: kernels have up to a megabyte of unrolled
-// code, for which std::regex is slow and runs out of stack.
-struct Rewritten {
-  std::string text;
-  std::set<std::string> names;
-  bool has_replaced_ids = false;
-
-  explicit Rewritten(const std::string& from) {
-    for (size_t i = 0; i < from.size();) {
-      const size_t start = i;
-      while (i < from.size() && is_word(from[i])) ++i;
-      if (i == start) {
-        text += from[i++];
-        continue;
-      }
-      const std::string word = from.substr(start, i - start);
-      if (word == "restrict" || word == "__restrict" || word == "__restrict__") continue;
-      const std::string replacement = id_parameter(word, from, &i);
-      text += replacement.empty() ? word : replacement;
-      if (replacement.empty()) {
-        names.insert(word);
-      } else {
-        has_replaced_ids = true;
-      }
-    }
-  }
-
-  bool has_id_query() const {
-    return has_prefix("get_global_") || has_prefix("get_local_") || has_prefix("get_group_") ||
-           has_prefix("get_num_groups") || has_prefix("get_enqueued_");
-  }
-  bool has_barrier() const {
-    return has_prefix("barrier") || has_prefix("work_group_") || has_prefix("async_work_group_");
-  }
-
- private:
-  bool has_prefix(const std::string& prefix) const {
-    const auto at = names.lower_bound(prefix);
-    return at != names.end() && at->compare(0, prefix.size(), prefix) == 0;
-  }
-
-  // What stands for `word` and the "(d)" at *end, which it skips; empty if it is no such query.
-  static std::string id_parameter(const std::string& word, const std::string& from, size_t* end) {
-    static const std::map<std::string, const char*> queries = {
-        {"get_group_id", "_bg{0}"},
-        {"get_local_id", "_bl{0}"},
-        {"get_local_size", "_bs{0}"},
-        {"get_num_groups", "_bn{0}"},
-        {"get_global_id", "(_bg{0} * _bs{0} + _bl{0})"},
-        {"get_global_size", "(_bn{0} * _bs{0})"}};
-    const auto query = queries.find(word);
-    if (query == queries.end()) return {};
-    size_t i = *end;
-    auto next = [&] {
-      return (i = from.find_first_not_of(" \t\r\n", i)) < from.size() ? from[i++] : 0;
-    };
-    const bool is_opened = next() == '(';
-    const char dimension = next();
-    if (!is_opened || dimension < '0' || dimension > '2' || next() != ')') return {};
-    *end = i;
-    return fmt::format(fmt::runtime(query->second), dimension);
-  }
-};
 
 std::string replace_all(const std::string& text, const char* pattern, const char* replacement) {
   return std::regex_replace(text, std::regex(pattern), replacement);
@@ -192,7 +218,8 @@ void StitchUnit::add_declaration(const std::string& item) {
   if (std::regex_search(start, match, std::regex(R"((\w+)\s*[(=\[;])"))) name = match[1];
   const auto [known, is_new] = declarations_.emplace(name, item);
   if (is_new) {
-    text_ += item + "\n";
+    add_text(scanned);
+    text_ += "\n";
   } else if (known->second != item) {
     throw StitchRefusal{fmt::format("two sources define {} differently", name)};
   }
@@ -225,10 +252,26 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
       function.needs_one_item_groups = true;
     }
   }
-  text_ +=
-      fmt::format("static inline void {}({}{}{}) {}\n", function.name, kIdParameters,
-                  function.parameters.empty() ? "" : ", ", Rewritten(match[2]).text, body.text);
+  text_ += fmt::format("static inline void {}({}{}", function.name, kIdParameters,
+                       function.parameters.empty() ? "" : ", ");
+  add_text(Rewritten(match[2]));
+  text_ += ") ";
+  add_text(body);
+  text_ += "\n";
   kernels->emplace(entry, std::move(function));
+}
+
+void StitchUnit::add_text(const Rewritten& part) {
+  text_ += part.text;
+  aliased_.insert(part.aliased.begin(), part.aliased.end());
+}
+
+std::string StitchUnit::text() const {
+  std::string typedefs;
+  for (const std::string& type : aliased_) {
+    typedefs += fmt::format("typedef {0} __attribute__((may_alias)) _ba_{0};\n", type);
+  }
+  return typedefs + text_;
 }
 
 const KernelFunction& StitchUnit::kernel(const Source& source, const std::string& entry) const {

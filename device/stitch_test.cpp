@@ -124,6 +124,29 @@ TEST_F(StitchTest, RunsAgainAndRebinds) {
                HasSubstr("binding 1"));
 }
 
+// The planner gives one place to values of different types; the compiler must not swap their uses.
+TEST_F(StitchTest, MemoryReusedForAnotherTypeKeepsItsOrder) {
+  const SourcePtr source = make_source(R"(
+__kernel void put_int(__global int* restrict out) { out[0] = 1; }
+__kernel void put_float(__global float* restrict out) { out[0] = 2.0f; }
+__kernel void get_int(__global const unsigned int* restrict in, __global int* restrict out) {
+  out[0] = in[0];
+})");
+  auto launch = [&](const char* name, std::vector<Arg> args) {
+    return Launch{source, name, name, {1, 1, 1}, {1, 1, 1}, std::move(args)};
+  };
+  const BufferPtr shared = Buffer::create(device_, 4), out = Buffer::create(device_, 4);
+  CommandList list(device_);
+  list.append(launch("put_int", {buffer_arg(0)}), {{shared}});
+  list.append(launch("put_float", {buffer_arg(0)}), {{nullptr, 0}});
+  list.append(launch("get_int", {buffer_arg(0), buffer_arg(1)}), {{shared}, {out}});
+  std::string why;
+  const auto stitched = Stitched::make(device_, list, 1, &why);
+  ASSERT_NE(stitched, nullptr) << why;
+  stitched->run(device_->default_stream(), {{shared.get(), 0, 1}}, 3);
+  EXPECT_EQ(download<uint32_t>(out)[0], 0x40000000u);
+}
+
 TEST_F(StitchTest, TouchedBytesSumsDistinctStaticBuffers) {
   CommandList list(device_);
   record(list);
@@ -174,7 +197,7 @@ TEST(StitchUnit, KeepsSharedTextOnceAndKernelsApart) {
   unit.add(*first.source);
   unit.add(*second.source);
   unit.add(*first.source);
-  const std::string& text = unit.text();
+  const std::string text = unit.text();
   auto count = [&](const std::string& part) {
     size_t n = 0;
     for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
