@@ -16,7 +16,7 @@ using testing::hashes;
 using testing::uniform;
 
 constexpr int64_t kSteps = 200, kSlots = 20, kBatch = 64;
-constexpr uint64_t kSinkSize = 100;
+constexpr int64_t kSinkSize = 100;
 
 struct Mlp : nn::Cell {
   nn::Dense fc0{784, 512}, fc1{512, 512}, fc2{512, 10};
@@ -35,7 +35,7 @@ struct Mlp : nn::Cell {
 
 auto make_train_step() {
   Mlp net;
-  nn::Momentum optimizer(net.trainable_params(), 0.01f, 0.9f);
+  nn::Momentum optimizer(net.trainable_params(), 0.003f, 0.9f);
   auto forward = [net](const Tensor& x, const Tensor& y) mutable {
     return nn::CrossEntropyLoss()(net(x), y);
   };
@@ -46,7 +46,7 @@ auto make_train_step() {
   };
 }
 
-// The synthetic batches, one by one and stacked; all on the device.
+// The synthetic batches, one by one, and kSinkSize of them stacked (they repeat); on the device.
 struct Batches {
   std::vector<Tensor> images, labels;
   Tensor stacked_images, stacked_labels;
@@ -54,15 +54,26 @@ struct Batches {
   Batches() {
     std::vector<float> pixels = uniform(100, kSlots * kBatch * 784, 1.0f);
     std::vector<int32_t> digits;
-    for (uint32_t hash : hashes(101, kSlots * kBatch)) digits.push_back(hash % 10);
-    stacked_images = Tensor::from_host(pixels, {kSlots, kBatch, 784});
-    stacked_labels = Tensor::from_host(digits, {kSlots, kBatch});
+    std::vector<float> patterns = uniform(102, 10 * 784, 0x1p-2f);
+    for (uint32_t hash : hashes(101, kSlots * kBatch)) {
+      digits.push_back(hash % 10);
+      float* row = pixels.data() + (digits.size() - 1) * 784;
+      for (int i = 0; i < 784; ++i) row[i] += patterns[digits.back() * 784 + i];
+    }
     for (int64_t i = 0; i < kSlots; ++i) {
       auto x = pixels.begin() + i * kBatch * 784;
       auto y = digits.begin() + i * kBatch;
       images.push_back(Tensor::from_host(std::vector(x, x + kBatch * 784), {kBatch, 784}));
       labels.push_back(Tensor::from_host(std::vector(y, y + kBatch), {kBatch}));
     }
+    std::vector<float> many_pixels;
+    std::vector<int32_t> many_digits;
+    for (int64_t i = 0; i < kSinkSize / kSlots; ++i) {
+      many_pixels.insert(many_pixels.end(), pixels.begin(), pixels.end());
+      many_digits.insert(many_digits.end(), digits.begin(), digits.end());
+    }
+    stacked_images = Tensor::from_host(many_pixels, {kSinkSize, kBatch, 784});
+    stacked_labels = Tensor::from_host(many_digits, {kSinkSize, kBatch});
   }
 };
 
@@ -85,7 +96,7 @@ std::vector<float> losses_one_by_one(Step step) {
 template <class Loop>
 std::vector<float> losses_sunk(Loop loop) {
   std::vector<float> values;
-  for (uint64_t done = 0; done < kSteps; done += kSinkSize) {
+  for (int64_t done = 0; done < kSteps; done += kSinkSize) {
     Tensor losses = loop(kSinkSize, each(batches().stacked_images), each(batches().stacked_labels));
     for (float loss : losses.to_host<float>()) values.push_back(loss);
   }

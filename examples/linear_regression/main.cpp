@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -37,7 +38,7 @@ auto make_train_step() {
   };
 }
 
-constexpr int kSteps = 2000, kBatch = 32, kSlots = 50;
+constexpr int kSteps = 2000, kBatch = 32, kSlots = 100;
 
 // y = x w + 0.5 + noise, as [slots, batch, ...] tensors on the device.
 std::pair<Tensor, Tensor> make_batches() {
@@ -70,12 +71,9 @@ void report(const char* mode, Run run) {
 
 int main() try {
   auto [x, y] = make_batches();
-  std::vector<float> xs = x.to_host<float>(), ys = y.to_host<float>();
   std::vector<std::pair<Tensor, Tensor>> batches;
-  for (int i = 0; i < kSlots; ++i) {
-    auto row = xs.begin() + i * kBatch * 10, label = ys.begin() + i * kBatch;
-    batches.emplace_back(Tensor::from_host(std::vector(row, row + kBatch * 10), {kBatch, 10}),
-                         Tensor::from_host(std::vector(label, label + kBatch), {kBatch, 1}));
+  for (const data::Batch& b : data::ArrayDataset({x, y}).batch(1)) {
+    batches.emplace_back(ops::reshape(b[0], {kBatch, 10}), ops::reshape(b[1], {kBatch, 1}));
   }
   auto one_by_one = [&](auto& step, int steps) {
     Tensor loss;
@@ -92,7 +90,11 @@ int main() try {
   report("jit", [&](int n) { return one_by_one(compiled, n); });
 
   auto loop = sink(jit(make_train_step()));
-  report("sink", [&](int n) { return loop(n, each(x), each(y)).template to_host<float>().back(); });
+  report("sink", [&](int n) {
+    Tensor losses;
+    for (int i = 0; i < n; i += kSlots) losses = loop(std::min(n, kSlots), each(x), each(y));
+    return losses.to_host<float>().back();
+  });
 } catch (const std::exception& error) {
   fmt::print(stderr, "linear_regression: {}\n", error.what());
   return 1;

@@ -34,6 +34,7 @@ class Runner {
   virtual uint64_t run(uint64_t max_steps, Results* results) = 0;  // returns the steps done
   virtual uint64_t first_run_steps(uint64_t max_steps) const { return max_steps; }
   virtual std::optional<CompiledInfo> info() const { return std::nullopt; }
+  virtual uint64_t queue_bytes() const = 0;  // of the batches that one run takes
 };
 
 template <class Step>
@@ -50,6 +51,7 @@ class StepwiseRunner : public Runner {
     for (uint64_t i = 0; i < max_steps; ++i) {
       if (!(next_ != dataset_.end())) next_ = dataset_.begin();
       const data::Batch& batch = *next_;
+      batch_bytes_ = batch[0].type().bytes() + batch[1].type().bytes();
       auto [loss, accuracy] = step_(batch[0], batch[1]);
       results->losses.push_back(loss);
       results->accuracies.push_back(accuracy);
@@ -57,6 +59,7 @@ class StepwiseRunner : public Runner {
     }
     return max_steps;
   }
+  uint64_t queue_bytes() const override { return batch_bytes_; }
   // One step, so that its time is that of compiling.
   uint64_t first_run_steps(uint64_t) const override { return 1; }
   std::optional<CompiledInfo> info() const override {
@@ -68,6 +71,7 @@ class StepwiseRunner : public Runner {
   Step step_;
   data::Dataset dataset_;
   data::Dataset::Iterator next_;
+  uint64_t batch_bytes_ = 0;
 };
 
 template <class F>
@@ -79,14 +83,17 @@ class SinkRunner : public Runner {
   uint64_t run(uint64_t max_steps, Results* results) override {
     std::vector<Tensor> batches = batches_.next();
     uint64_t steps = std::min<uint64_t>(max_steps, batches[0].shape()[0]);
+    queue_bytes_ = std::max(queue_bytes_, batches[0].type().bytes() + batches[1].type().bytes());
     auto [losses, accuracies] = loop_(steps, each(batches[0]), each(batches[1]));
     results->losses.push_back(losses);
     results->accuracies.push_back(accuracies);
     return steps;
   }
   std::optional<CompiledInfo> info() const override { return loop_.info(); }
+  uint64_t queue_bytes() const override { return queue_bytes_; }
 
  private:
+  uint64_t queue_bytes_ = 0;
   Sink<F> loop_;
   data::StackedBatches batches_;
 };
@@ -216,9 +223,8 @@ TrainReport train(const Data& data, const TrainOptions& options,
   report.bytes_moved_per_step = static_cast<double>(costs.bytes) / counted;
   report.peak_bytes = memory_stats().peak_in_use;
   if (auto info = runner->info()) {
-    // Parameters and their accumulators, one batch, and everything in between.
-    uint64_t batch_bytes = options.batch * (28 * 28 * sizeof(float) + sizeof(int32_t));
-    report.every_tensor_bytes = info->naive_bytes + info->constant_bytes + batch_bytes +
+    // Parameters and their accumulators, the batches, and everything in between.
+    report.every_tensor_bytes = info->naive_bytes + info->constant_bytes + runner->queue_bytes() +
                                 2 * bytes_of(net.trainable_params());
   }
   report.test_accuracy = test_accuracy(data, net, options.mode);
