@@ -79,7 +79,10 @@ void Executable::record() {
 void Executable::choose_replay() {
   const bool wants_stitch = options_.replay == Replay::kStitch;
   list_.freeze(wants_stitch ? Replay::kList : options_.replay);
-  const bool is_small = device_->info().device_class == device::DeviceClass::kCpu &&
+  // O0 is the reference, kernel by kernel. Stitching compiles the kernels anew as one, and some
+  // compilers (Intel's) then round a multiply-add otherwise.
+  const bool is_small = options_.level != Level::kO0 &&
+                        device_->info().device_class == device::DeviceClass::kCpu &&
                         list_.launch_count() > 1 && touched_bytes_ <= kStitchBytes;
   if (!wants_stitch && !(options_.replay == Replay::kAuto && is_small)) return;
   std::string why;
