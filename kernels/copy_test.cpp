@@ -26,6 +26,7 @@ const View kViews[] = {
 template <class T>
 void check_copies(DType dtype) {
   for (const View& view : kViews) {
+    if (is_too_large(elements(view.shape))) continue;
     int64_t last = 0;
     for (size_t d = 0; d < view.shape.size(); ++d) last += (view.shape[d] - 1) * view.strides[d];
     std::vector<T> source(elements(view.shape) > 0 ? last + 1 : 0);

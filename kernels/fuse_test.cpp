@@ -125,7 +125,7 @@ TEST(Fused, SharedStepsStaySmall) {
 }
 
 TEST(Fused, RunsInPlace) {
-  const FusedPointwise fused = rounding_chain({4096}, {4096});
+  const FusedPointwise fused = rounding_chain({1024}, {1024});
   const auto inputs = tensors(fused);
   const TensorType type = fused.inputs[0];
   for (DeviceClass c : kClasses) {

@@ -105,7 +105,7 @@ TEST_P(FloatReduce, MatchesDouble) {
   const std::string kind = GetParam();
   const bool may_be_empty = kind != "max" && kind != "min";
   for (const auto& [shape, axes] : cases()) {
-    if (elements(shape) == 0 && !may_be_empty) continue;
+    if (is_too_large(elements(shape)) || (elements(shape) == 0 && !may_be_empty)) continue;
     // Products stay near one.
     const HostTensor input =
         kind == "prod" ? random_f32(shape, 31, 0.9999f, 1.0001f) : random_f32(shape, 32);
@@ -138,7 +138,7 @@ TEST_P(FloatReduce, HandsOnNaN) {
   const std::string kind = GetParam();
   for (const auto& [shape, axes] : std::vector<Case>{
            {{100}, {0}}, {{37}, {0}}, {{9, 16}, {0}}, {{9, 5}, {0}}, {{9, 40}, {1}}}) {
-    for (int64_t where = 0; where < elements(shape); where += 7) {
+    for (int64_t where = 0; where < elements(shape); where += 31) {
       auto values = random_f32(shape, 33).as<float>();
       values[where] = NAN;
       const auto want = reference(kind, shape, axes, values);
