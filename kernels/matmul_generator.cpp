@@ -124,9 +124,9 @@ class MatmulTiles : public WithEpilogue<MatmulTiles> {
   Func product_{"product"}, staged_{"staged"};
   GeneratorOutput<Buffer<float>>* out_ = nullptr;
 
-  // Measured (2 cores Zen 5 at PoCL 3.1, Nov 2026; % of the FMA peak of the same seconds):
-  // 1024^3 with B packed 96 (plain rows of 4 KiB alias in the caches: 81, hence the rule in
-  // matmul.cpp); 8 x 48 tile on 64x784x512 84, on 512x784x64 transposed 82.
+  // Measured on this schedule compiled at run time (2 cores Zen 5, PoCL 3.1, Nov 2026; % of the FMA
+  // peak of the same seconds): 1024^3 with B packed 96 (plain rows of 4 KiB alias in the caches:
+  // 81, hence the rule in matmul.cpp); 8 x 48 tile on 64x784x512 84, on 512x784x64 transposed 82.
   void store_vectors() {
     Func out = *out_;
     out(l, v, y) = epilogue(product_(l, v, y), {l, v, y});
