@@ -12,7 +12,9 @@ enum { kCount = 4, kBytes = kCount * sizeof(float) };
 static const ballast_api* api;
 static ballast_device* device;
 static ballast_stream* stream;
-static ballast_tensor_desc descs[2]; /* of x and y */
+static const ballast_tensor_desc descs[2] = {
+    {sizeof(ballast_tensor_desc), NULL, BALLAST_F32, 1, {kCount}},
+    {sizeof(ballast_tensor_desc), NULL, BALLAST_F32, 1, {kCount}}}; /* of x and y */
 
 static ballast_str text(const char* s) {
   ballast_str str = {s, strlen(s)};
@@ -34,10 +36,8 @@ static void load(const char* path) {
   void* symbol = library ? dlsym(library, BALLAST_ENTRY_SYMBOL) : NULL;
   ballast_get_api_fn get_api;
   memcpy(&get_api, &symbol, sizeof(get_api)); /* ISO C has no cast from object to function */
-  if (!get_api || get_api(BALLAST_ABI_CURRENT, BALLAST_ABI_CURRENT, &api, why, sizeof(why)) != 0) {
-    fprintf(stderr, "%s: %s\n", path, library ? why : dlerror());
-    exit(1);
-  }
+  if (!get_api || get_api(BALLAST_ABI_CURRENT, BALLAST_ABI_CURRENT, &api, why, sizeof(why)) != 0)
+    exit(fprintf(stderr, "%s: %s\n", path, library ? why : dlerror()) > 0);
   check(api->plugin_init(NULL));
 }
 
@@ -101,12 +101,6 @@ static ballast_executable* compile(void) {
 
 int main(int argc, char** argv) {
   const float x[kCount] = {1, 2, 3, 4}, y[kCount] = {10, 20, 30, 40}, zeros[kCount] = {0};
-  ballast_tensor_desc desc = BALLAST_INIT(ballast_tensor_desc);
-  ballast_binding inputs[2] = {BALLAST_INIT(ballast_binding), BALLAST_INIT(ballast_binding)};
-  desc.dtype = BALLAST_F32;
-  desc.rank = 1;
-  desc.dims[0] = kCount;
-  descs[0] = descs[1] = desc;
   load(argc > 1 ? argv[1] : "libballast.so");
   check(api->device->device_open(text(argc > 2 ? argv[2] : ""), NULL, &device));
   check(api->device->stream_default(device, &stream));
@@ -118,14 +112,16 @@ int main(int argc, char** argv) {
   ballast_buffer* total = buffer_of(zeros);
   ballast_executable* executable = compile();
   check(api->graph->executable_bind_state(executable, 0, total));
-  for (int i = 0; i < 2; ++i) inputs[i].buffer = xy[i];
+  const ballast_binding inputs[2] = {{sizeof(ballast_binding), NULL, xy[0], NULL},
+                                     {sizeof(ballast_binding), NULL, xy[1], NULL}};
   for (int i = 0; i < 3; ++i)
     check(api->graph->executable_run(executable, stream, inputs, 2, sizeof(inputs[0]), NULL, 0, 0));
   print("total", total);
 
   check(api->graph->executable_release(executable));
-  ballast_buffer* buffers[4] = {xy[0], xy[1], sum, total};
-  for (int i = 0; i < 4; ++i) check(api->device->buffer_release(buffers[i]));
+  for (int i = 0; i < 2; ++i) check(api->device->buffer_release(xy[i]));
+  check(api->device->buffer_release(sum));
+  check(api->device->buffer_release(total));
   check(api->device->stream_release(stream));
   check(api->device->device_release(device));
   check(api->plugin_shutdown());

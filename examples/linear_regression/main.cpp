@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -26,8 +25,7 @@ auto make_train_step() {
 
   auto forward_fn = [net, loss_fn](const Tensor& data, const Tensor& label) mutable {
     Tensor logits = net(data);
-    Tensor loss = loss_fn(logits, label);
-    return std::pair(loss, logits);
+    return std::pair(loss_fn(logits, label), logits);
   };
   auto grad_fn = value_and_grad(forward_fn, std::nullopt, optimizer.parameters(), true);
 
@@ -92,7 +90,7 @@ int main() try {
   auto loop = sink(jit(make_train_step()));
   report("sink", [&](int n) {
     Tensor losses;
-    for (int i = 0; i < n; i += kSlots) losses = loop(std::min(n, kSlots), each(x), each(y));
+    for (int i = 0; i < n; i += kSlots) losses = loop(n < kSlots ? n : kSlots, each(x), each(y));
     return losses.to_host<float>().back();
   });
 } catch (const std::exception& error) {
