@@ -28,6 +28,9 @@ set(BALLAST_TEST_ENVIRONMENT
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:second_deadlock_stack=1")
 
+# What the tsan preset builds.
+add_custom_target(thread_tests)
+
 function(ballast_test_entry name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
@@ -44,6 +47,12 @@ function(ballast_add_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE" "TIMEOUT" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
+  endif()
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(thread_tests ${target})
+    if(TARGET ballast)
+      add_dependencies(thread_tests ballast)
+    endif()
   endif()
   set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
   if(arg_NO_DEVICE)
