@@ -3,6 +3,7 @@
 #include "bench/workloads/workloads.h"
 #include "frontend/backend.h"
 #include "frontend/plugin.h"
+#include "frontend/profile.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -22,7 +23,7 @@ struct Arguments {
   uint64_t samples = 30;
   double budget_s = 20;
   int threads = 2;  // only reported; compare.py limits the process
-  bool list = false;
+  bool list = false, profile = false;
 };
 
 const std::map<std::string, Mode>& modes() {
@@ -92,6 +93,16 @@ void measure(const workloads::Run& run, const Arguments& a, double first_s, Json
   (*json)["compile"] = "first-call";
 }
 
+// Where a step's device time goes, to standard error: timing kernels costs time itself, so this is
+// apart from the samples.
+void print_profile(const workloads::Run& run) {
+  constexpr uint64_t kCalls = 50;
+  ballast::drain_profile();
+  time_of(run.call, kCalls);
+  fmt::print(stderr, "{}",
+             ballast::profile_table(ballast::drain_profile(), kCalls * run.steps_per_call));
+}
+
 std::string version() {
   ballast_plugin_info info = BALLAST_INIT(ballast_plugin_info);
   ballast::check(ballast::plugin().plugin_info(&info));
@@ -108,10 +119,16 @@ Json run(const Arguments& a) {
     json["skipped"] = why;
     return json;
   }
+  if (a.profile) {
+    ballast::DeviceOptions options;
+    options.profile = true;
+    ballast::set_device("", options);
+  }
   json["version"] = version();
   workloads::Run run = make_run(a.workload, mode, workloads::load_arrays(a.inputs));
   double first_s = check(run, workloads::is_training(a.workload), &json);
   measure(run, a, first_s, &json);
+  if (a.profile) print_profile(run);
   if (run.steps_per_call > 1) json["note"] = fmt::format("{} steps per call", run.steps_per_call);
   return json;
 }
@@ -127,6 +144,7 @@ int main(int argc, char** argv) {
   app.add_option("--iters", a.samples)->check(CLI::PositiveNumber);
   app.add_option("--budget-s", a.budget_s);
   app.add_option("--threads", a.threads);
+  app.add_flag("--profile", a.profile, "print the time of every kernel (and slow all of it down)");
   app.add_flag("--list", a.list, "print the workloads' names and stop");
   CLI11_PARSE(app, argc, argv);
   if (a.list) {

@@ -4,6 +4,7 @@
 #include "examples/mnist/training.h"
 #include "frontend/backend.h"
 #include "frontend/plugin.h"
+#include "frontend/profile.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -16,7 +17,7 @@ struct Arguments {
   mnist::TrainOptions train;
   std::string device, plugin, data = ".venv/data", plot;
   ballast::JitLevel level = ballast::JitLevel::kO1;
-  bool list_devices = false;
+  bool list_devices = false, profile = false;
 };
 
 void add_options(CLI::App& app, Arguments& a) {
@@ -42,6 +43,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--data", a.data, "folder of images.npy and labels.npy")->capture_default_str();
   app.add_option("--plot", a.plot, "write the loss curve to this SVG file");
   app.add_option("--plugin", a.plugin, "the plugin to load instead of libballast.so");
+  app.add_flag("--profile", a.profile, "print the device time of every kernel at the end");
   app.add_flag("--list-devices", a.list_devices, "list the devices and stop");
 }
 
@@ -73,7 +75,8 @@ void run(const Arguments& a) {
   if (a.list_devices) return list_devices();
   ballast::ContextOptions context;
   context.jit_level = a.level;
-  if (!a.device.empty()) context.device = a.device;
+  if (!a.device.empty() || a.profile) context.device = a.device;
+  context.device_options.profile = a.profile;
   ballast::set_context(context);
   mnist::Data data = mnist::load(a.data);
   ballast::DeviceInfo info = ballast::device_info();
@@ -83,6 +86,9 @@ void run(const Arguments& a) {
   mnist::TrainReport report =
       mnist::train(data, a.train, [&](const mnist::Progress& progress) { bar.show(progress); });
   print_report(report);
+  if (a.profile) {  // the evaluation's kernels are in it
+    fmt::print("\n{}\n", ballast::profile_table(ballast::drain_profile(), a.train.steps));
+  }
   if (a.plot.empty()) return;
   mnist::write_loss_plot(a.plot, fmt::format("MNIST, test accuracy {:.3f}", report.test_accuracy),
                          report.losses);
