@@ -1,15 +1,9 @@
 // plan_matmul on named shapes: GFLOP/s of the fastest batch, and the share of the FMA peak that
 // this process measured just before. The mean time that Google Benchmark prints includes whatever
 // else the machine was doing.
+#include "bench/kernels/plan_timer.h"
 #include "bench/roofline.h"
-#include "device/stream.h"
-#include "kernels/kernels.h"
 
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
-#include <chrono>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -47,53 +41,15 @@ const Shape kShapes[] = {
     {"linreg_forward", {32, 1, 10, false, true, true}},
 };
 
-// The buffers of a plan's slots, filled with ordinary numbers.
-std::vector<device::BufferPtr> make_buffers(const device::DevicePtr& device, const MatmulConfig& c,
-                                            const kernels::Plan& plan) {
-  std::vector<int64_t> counts = {c.m * c.k, c.k * c.n};
-  if (c.has_bias) counts.push_back(c.n);
-  if (c.activation == "relu_grad") counts.push_back(c.m * c.n);
-  counts.push_back(c.m * c.n);
-  if (plan.workspace_bytes > 0) counts.push_back(plan.workspace_bytes / sizeof(float));
-  std::vector<device::BufferPtr> buffers;
-  for (int64_t count : counts) {
-    std::vector<float> values(count);
-    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) / 16 - 0.5f;
-    buffers.push_back(device::Buffer::create(device, count * sizeof(float)));
-    device->default_stream().write(*buffers.back(), 0, values.data(), count * sizeof(float));
-  }
-  return buffers;
-}
-
-void run_shape(benchmark::State& state, const MatmulConfig& config) {
-  using Clock = std::chrono::steady_clock;
-  const device::DevicePtr device = device::Device::open("", {});
-  const kernels::Plan plan = kernels::plan_matmul(device->info().device_class, config);
-  const std::vector<device::BufferPtr> buffers = make_buffers(device, config, plan);
-  std::vector<device::Buffer*> slots;
-  for (const device::BufferPtr& buffer : buffers) slots.push_back(buffer.get());
-  device::Stream& stream = device->default_stream();
-  const auto run_batch = [&](int batch) {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < batch; ++i) {
-      for (const device::Launch& launch : plan.launches) {
-        stream.submit(launch, slots.data(), slots.size());
-      }
-    }
-    stream.sync();
-    return std::chrono::duration<double>(Clock::now() - start).count() / batch;
-  };
-  run_batch(1);  // builds the program
-  const double peak = fma_peak_gflops(static_cast<int>(device->info().compute_units));
-  const int batch = std::clamp(static_cast<int>(2e-3 / run_batch(4)), 1, 500);
-  double best = std::numeric_limits<double>::infinity();
-  for (auto _ : state) {
-    const double seconds = run_batch(batch);
-    state.SetIterationTime(seconds);
-    best = std::min(best, seconds);
-  }
-  const double gflops = 2e-9 * config.m * config.n * config.k / best;
-  state.counters["best_us"] = best * 1e6;
+void run_shape(benchmark::State& state, const MatmulConfig& c) {
+  const auto f32 = [](int64_t count) { return kernels::TensorType{kernels::DType::kF32, {count}}; };
+  std::vector<kernels::TensorType> operands = {f32(c.m * c.k), f32(c.k * c.n)};
+  if (c.has_bias) operands.push_back(f32(c.n));
+  if (c.activation == "relu_grad") operands.push_back(f32(c.m * c.n));
+  operands.push_back(f32(c.m * c.n));
+  PlanTimer timer(kernels::plan_matmul(PlanTimer::device_class(), c), operands);
+  const double peak = fma_peak_gflops(static_cast<int>(PlanTimer::device()->info().compute_units));
+  const double gflops = 2e-9 * static_cast<double>(c.m * c.n * c.k) / timer.run(state);
   state.counters["gflops"] = gflops;
   state.counters["percent_of_peak"] = 100 * gflops / peak;
 }

@@ -1,0 +1,58 @@
+#include "bench/kernels/plan_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace ballast::bench {
+
+PlanTimer::PlanTimer(kernels::Plan plan, const std::vector<kernels::TensorType>& operands)
+    : plan_(std::move(plan)) {
+  for (const kernels::TensorType& type : operands) {
+    std::vector<uint32_t> zeros((type.bytes() + 3) / 4);
+    std::vector<float> numbers(zeros.size());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 17) / 16 - 0.5f;
+    const bool is_float = type.dtype == kernels::DType::kF32;
+    buffers_.push_back(device::Buffer::create(device(), type.bytes()));
+    device()->default_stream().write(*buffers_.back(), 0,
+                                     is_float ? static_cast<void*>(numbers.data()) : zeros.data(),
+                                     type.bytes());
+  }
+  if (plan_.workspace_bytes > 0) {
+    buffers_.push_back(device::Buffer::create(device(), plan_.workspace_bytes));
+  }
+  for (const device::BufferPtr& buffer : buffers_) slots_.push_back(buffer.get());
+  run_batch(1);
+}
+
+const device::DevicePtr& PlanTimer::device() {
+  static const device::DevicePtr device = device::Device::open("", {});
+  return device;
+}
+
+double PlanTimer::run_batch(int batch) {
+  using Clock = std::chrono::steady_clock;
+  device::Stream& stream = device()->default_stream();
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < batch; ++i) {
+    for (const device::Launch& launch : plan_.launches) {
+      stream.submit(launch, slots_.data(), slots_.size());
+    }
+  }
+  stream.sync();
+  return std::chrono::duration<double>(Clock::now() - start).count() / batch;
+}
+
+double PlanTimer::run(benchmark::State& state) {
+  const int batch = std::clamp(static_cast<int>(2e-3 / run_batch(4)), 1, 500);
+  double best = std::numeric_limits<double>::infinity();
+  for (auto _ : state) {
+    const double seconds = run_batch(batch);
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  state.counters["best_us"] = best * 1e6;
+  return best;
+}
+
+}  // namespace ballast::bench
