@@ -173,6 +173,7 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
     if (outputs[i]) check_output_size(i, outputs[i]->size());
     bindings.push_back(outputs[i] ? outputs[i] : output_slot(i));
   }
+  check_outputs_apart(bindings);
   if (!stitched_) {
     list_.replay(stream, bindings);
     return;
@@ -211,6 +212,16 @@ void Executable::check_output_size(size_t i, uint64_t size) const {
   if (size >= output_type(i).bytes()) return;
   fail(Code::kInvalidArgument, "[executable_run] output {} is {} ({} bytes), got {} bytes", i,
        to_string(output_type(i)), output_type(i).bytes(), size);
+}
+
+void Executable::check_outputs_apart(const std::vector<BufferPtr>& bindings) const {
+  for (size_t i = input_slots_.size(); i < bindings.size(); ++i) {
+    const bool is_bound_twice = std::count(bindings.begin(), bindings.end(), bindings[i]) > 1;
+    const bool is_state = std::count(states_.begin(), states_.end(), bindings[i]) > 0;
+    if (!is_bound_twice && !is_state) continue;
+    fail(Code::kInvalidArgument, "[executable_run] the buffer of output {} is also {}",
+         i - input_slots_.size(), is_state ? "a state" : "another input or output");
+  }
 }
 
 Executable::Busy::Busy(Executable& executable) : executable_(executable) {

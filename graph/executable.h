@@ -56,6 +56,8 @@ class Executable {
   void check_states_bound() const;
   void check_input_size(size_t i, uint64_t size) const;
   void check_output_size(size_t i, uint64_t size) const;
+  // `bindings`: inputs, then outputs. An output is written while inputs and states are still read.
+  void check_outputs_apart(const std::vector<device::BufferPtr>& bindings) const;
 
   // Marks the executable busy for a scope; throws kFailedPrecondition if it is already.
   class Busy {

@@ -172,6 +172,12 @@ TEST(Executable, MistakesAreNamed) {
   expect_error(Code::kInvalidArgument, "input 0 (\"x\") is f32[4, 3] (48 bytes), got 16", [&] {
     exe.run(stream, {t, x}, {nullptr});
   });
+  expect_error(Code::kInvalidArgument, "the buffer of output 0 is also another input", [&] {
+    exe.run(stream, {x, t}, {t.buffer});
+  });
+  expect_error(Code::kInvalidArgument, "the buffer of output 0 is also a state", [&] {
+    exe.run(stream, {x, t}, {state});
+  });
   exe.run(stream, {x, t}, {nullptr});  // and it still works
   stream.sync();
 }

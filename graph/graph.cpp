@@ -6,6 +6,7 @@ using device::Code;
 using device::fail;
 
 ValueId Graph::add_value(Value value) {
+  check_size(value.type);
   values_.push_back(std::move(value));
   return static_cast<ValueId>(values_.size() - 1);
 }

@@ -116,10 +116,22 @@ OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> i
 
 std::vector<TensorType> infer(const OpCall& call) {
   try {
-    return call.op->infer(call);
+    std::vector<TensorType> outputs = call.op->infer(call);
+    for (const TensorType& output : outputs) check_size(output);
+    return outputs;
   } catch (const device::Error& error) {
     throw device::Error(error.code(), fmt::format("[{}] {}; inputs are {}", call.op->name,
                                                   error.what(), describe(call.inputs)));
+  }
+}
+
+void check_size(const TensorType& type) {
+  uint64_t bytes = size_of(type.dtype);
+  for (int64_t extent : type.shape) {
+    if (extent < 0) fail(Code::kInvalidArgument, "{} has a negative extent", to_string(type));
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes) || bytes >> 62) {
+      fail(Code::kInvalidArgument, "{} is too large", to_string(type));
+    }
   }
 }
 

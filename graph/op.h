@@ -70,6 +70,9 @@ OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> i
 // infer with the op's name and inputs put before the message of what it throws.
 std::vector<TensorType> infer(const OpCall& call);
 
+// Throws kInvalidArgument for a negative extent or a size in bytes beyond 2^62.
+void check_size(const TensorType& type);
+
 // numpy's broadcasting of two shapes; throws kInvalidArgument.
 Shape broadcast(const Shape& a, const Shape& b);
 

@@ -85,6 +85,9 @@ TEST(Op, Shapes) {
   expect_error(Code::kInvalidArgument, "cannot broadcast to [3]", [&] {
     infer_types("broadcast_to", shape({3}), {f32({2, 3})});
   });
+  expect_error(Code::kInvalidArgument, "is too large", [&] {
+    infer_types("broadcast_to", shape({int64_t{1} << 40, int64_t{1} << 40}), {f32({1})});
+  });
   expect_error(Code::kInvalidArgument, "not a permutation", [&] {
     infer_types("transpose", {{"perm", std::vector<int64_t>{0, 0}}}, {f32({2, 3})});
   });

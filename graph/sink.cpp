@@ -139,6 +139,11 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
   steps_done_ = 0;
   is_cancelled_ = false;
   const std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
+  std::vector<BufferPtr> queues;
+  for (const auto* lanes : {&from, &to}) {
+    for (const Lane& lane : *lanes) queues.push_back(lane.queue);
+  }
+  executable_->check_outputs_apart(queues);
   device::Device& device = *executable_->device();
   const uint64_t allocations_before = allocations(device);
   const uint64_t submits_before = device.counters().submits;

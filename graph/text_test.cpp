@@ -56,6 +56,10 @@ TEST(Text, ErrorsNameTheirPlace) {
                [&] { (void)parse(head + "const %1: f32[2] = 00"); });
   expect_error(Code::kNotFound, "did you mean",
                [&] { (void)parse(head + "%1 = nog(%0) : f32[2]"); });
+  expect_error(Code::kInvalidArgument, "is too large",
+               [&] { (void)parse(head + "const %1: f32[4611686018427387904, 4] = "); });
+  expect_error(Code::kInvalidArgument, "negative extent",
+               [&] { (void)parse("ballast.graph 1\ninput %0 \"x\": f32[-2]"); });
   expect_error(Code::kInvalidArgument, "expected", [&] { (void)parse(head + "%1 = neg(%0"); });
 }
 

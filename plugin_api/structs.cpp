@@ -31,12 +31,10 @@ kernels::TensorType to_type(const ballast_tensor_desc& desc, const char* what) {
   }
   kernels::TensorType type{static_cast<kernels::DType>(desc.dtype), {}};
   type.shape.assign(desc.dims, desc.dims + desc.rank);
-  uint64_t bytes = kernels::size_of(type.dtype);
-  for (int64_t extent : type.shape) {
-    if (extent < 0) fail(Code::kInvalidArgument, "{}: negative extent {}", what, extent);
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes) || bytes >> 62) {
-      fail(Code::kInvalidArgument, "{}: {} is too large", what, kernels::to_string(type));
-    }
+  try {
+    graph::check_size(type);
+  } catch (const device::Error& error) {
+    fail(error.code(), "{}: {}", what, error.what());
   }
   return type;
 }

@@ -21,13 +21,6 @@ std::vector<int64_t> dense_strides(const Shape& shape) {
   return strides;
 }
 
-void check_extents(const Shape& shape) {
-  for (int64_t extent : shape) {
-    if (extent < 0)
-      fail(Code::kInvalidArgument, "shape {} has a negative extent", to_string(shape));
-  }
-}
-
 OpDef reshape() {
   OpDef op;
   op.name = "reshape";
@@ -38,10 +31,11 @@ OpDef reshape() {
     auto wild = std::find(result.shape.begin(), result.shape.end(), -1);
     if (wild != result.shape.end()) {
       *wild = 1;
+      check_size(result);
       const int64_t rest = result.elements();
       *wild = rest == 0 ? 0 : call.inputs[0].elements() / rest;
     }
-    check_extents(result.shape);
+    check_size(result);
     if (result.elements() != call.inputs[0].elements()) {
       fail(Code::kInvalidArgument, "cannot reshape to {}",
            to_string(ints_attr(call.attrs, "shape")));
@@ -61,7 +55,7 @@ OpDef broadcast_to() {
   op.attrs = {{"shape", std::vector<int64_t>{}, true}};
   op.infer = [](const OpCall& call) -> std::vector<TensorType> {
     const Shape& shape = ints_attr(call.attrs, "shape");
-    check_extents(shape);
+    check_size({call.inputs[0].dtype, shape});
     if (broadcast(call.inputs[0].shape, shape) != shape) {
       fail(Code::kInvalidArgument, "cannot broadcast to {}", to_string(shape));
     }
