@@ -1,11 +1,14 @@
 #include "frontend/tensor.h"
 
+#include "frontend/jit.h"
 #include "frontend/nn/initializer.h"
 #include "frontend/nn/layers.h"
 #include "frontend/nn/optimizer.h"
 #include "frontend/ops.h"
 
 #include <gtest/gtest.h>
+
+#include <thread>
 
 namespace ballast {
 namespace {
@@ -41,6 +44,23 @@ TEST(TensorTest, ReshapeSharesMemoryAndFindsTheOpenExtent) {
   Tensor y = ops::reshape(x, {-1, 8});
   EXPECT_EQ(y.shape(), (Shape{3, 8}));
   EXPECT_EQ(y.buffer(), x.buffer());
+}
+
+// Ops, jitted calls and releases from several threads at once, over one device and one stream.
+TEST(TensorTest, ThreadsComputeSideBySide) {
+  auto square_sum = jit([](const Tensor& x) { return ops::sum(x * x); });
+  const auto work = [&](int thread) {
+    for (int round = 0; round < 20; ++round) {
+      const auto value = static_cast<float>(thread * 20 + round);
+      Tensor x = Tensor::from_host<float>(std::vector<float>(257, value), {257});
+      EXPECT_EQ(ops::sum(x * x).item<float>(), 257 * value * value);
+      EXPECT_EQ(square_sum(x).item<float>(), 257 * value * value);
+      EXPECT_EQ(ops::reduce_max(x + static_cast<float>(round)).item<float>(), value + round);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(InitializerTest, FollowsFromTheSeed) {
