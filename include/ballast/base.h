@@ -33,10 +33,11 @@ extern "C" {
 #define BALLAST_ABI_CURRENT BALLAST_ABI_VERSION(BALLAST_ABI_MAJOR, BALLAST_ABI_MINOR)
 
 /* Error codes. */
-#define BALLAST_INVALID_ARGUMENT 1    /* the caller's mistake; the message names the argument */
-#define BALLAST_FAILED_PRECONDITION 2 /* right call, wrong moment (not initialised, released, ...) */
-#define BALLAST_NOT_FOUND 3           /* no such op, device, file or extension */
-#define BALLAST_UNIMPLEMENTED 4       /* known but not supported (dtype, option, slot) */
+#define BALLAST_INVALID_ARGUMENT 1 /* the caller's mistake; the message names the argument */
+#define BALLAST_FAILED_PRECONDITION \
+  2                             /* right call, wrong moment (not initialised, released, ...) */
+#define BALLAST_NOT_FOUND 3     /* no such op, device, file or extension */
+#define BALLAST_UNIMPLEMENTED 4 /* known but not supported (dtype, option, slot) */
 #define BALLAST_OUT_OF_DEVICE_MEMORY 5
 #define BALLAST_OUT_OF_HOST_MEMORY 6
 #define BALLAST_DEVICE_LOST 7 /* sticky: the device answers nothing else from then on */
@@ -114,7 +115,8 @@ typedef struct ballast_attr {
 #ifdef __cplusplus
 #define BALLAST_INIT(type) (type{sizeof(type)})
 #else
-#define BALLAST_INIT(type) {.struct_size = sizeof(type)}
+#define BALLAST_INIT(type) \
+  { .struct_size = sizeof(type) }
 #endif
 
 #ifdef __cplusplus

@@ -22,28 +22,28 @@ typedef struct ballast_device_info {
   int32_t device_class; /* BALLAST_CLASS_* */
   uint32_t compute_units;
   uint64_t memory_bytes;
-  uint64_t buffer_alignment;    /* bytes; of every buffer's start */
-  int32_t has_command_buffer;   /* 1: cl_khr_command_buffer is there */
-  int32_t is_host_unified;      /* 1: device memory is the host's memory */
+  uint64_t buffer_alignment;  /* bytes; of every buffer's start */
+  int32_t has_command_buffer; /* 1: cl_khr_command_buffer is there */
+  int32_t is_host_unified;    /* 1: device memory is the host's memory */
 } ballast_device_info;
 
 typedef struct ballast_device_options {
   uint64_t struct_size;
   const ballast_chain* next;
-  uint64_t memory_limit;  /* bytes the pool may take from the driver; 0: no limit of ours */
-  int32_t device_class;   /* force a schedule class; 0: by the device's type */
-  int32_t profile;        /* 1: time every kernel (see profile.h) */
+  uint64_t memory_limit; /* bytes the pool may take from the driver; 0: no limit of ours */
+  int32_t device_class;  /* force a schedule class; 0: by the device's type */
+  int32_t profile;       /* 1: time every kernel (see profile.h) */
 } ballast_device_options;
 
 /* Of the caching pool of one device; bytes. */
 typedef struct ballast_memory_stats {
   uint64_t struct_size;
   const ballast_chain* next;
-  uint64_t in_use;           /* handed out */
-  uint64_t peak_in_use;      /* since open or the last reset */
-  uint64_t reserved;         /* taken from the driver */
+  uint64_t in_use;      /* handed out */
+  uint64_t peak_in_use; /* since open or the last reset */
+  uint64_t reserved;    /* taken from the driver */
   uint64_t peak_reserved;
-  uint64_t largest_free;     /* largest free block within `reserved` */
+  uint64_t largest_free; /* largest free block within `reserved` */
   uint64_t free_blocks;
   uint64_t driver_allocations; /* count, since open */
   uint64_t pool_allocations;   /* count, since open */
@@ -80,7 +80,8 @@ typedef struct ballast_device_api {
 
   /* [T] Device memory; zero bytes are legal. OUT_OF_DEVICE_MEMORY names the request and the pool's
    * state. Release is ordered on the streams that used the buffer and never waits. */
-  ballast_error* (*buffer_create)(ballast_device* device, uint64_t size, ballast_buffer** out_buffer);
+  ballast_error* (*buffer_create)(ballast_device* device, uint64_t size,
+                                  ballast_buffer** out_buffer);
   /* [T] A part of `parent`, which it keeps alive; `offset` must be a multiple of the device's
    * buffer_alignment. */
   ballast_error* (*buffer_view)(ballast_buffer* parent, uint64_t offset, uint64_t size,

@@ -21,9 +21,9 @@ typedef uint64_t ballast_value;
 
 /* How an executable's command list reaches the device. */
 #define BALLAST_REPLAY_AUTO 1
-#define BALLAST_REPLAY_LIST 2    /* prepared launches, enqueued one by one */
-#define BALLAST_REPLAY_NATIVE 3  /* cl_khr_command_buffer */
-#define BALLAST_REPLAY_STITCH 4  /* one kernel that loops over the steps */
+#define BALLAST_REPLAY_LIST 2   /* prepared launches, enqueued one by one */
+#define BALLAST_REPLAY_NATIVE 3 /* cl_khr_command_buffer */
+#define BALLAST_REPLAY_STITCH 4 /* one kernel that loops over the steps */
 
 typedef struct ballast_compile_options {
   uint64_t struct_size;
@@ -36,16 +36,16 @@ typedef struct ballast_executable_info {
   uint64_t struct_size;
   const ballast_chain* next;
   uint64_t input_count, output_count, state_count;
-  uint64_t launch_count;   /* kernels per run before stitching */
-  uint64_t submit_count;   /* enqueues per run in the chosen replay */
-  uint64_t node_count;     /* after the passes */
-  uint64_t arena_bytes;    /* planned memory for all temporaries */
-  uint64_t naive_bytes;    /* sum of all temporaries, each with memory of its own */
+  uint64_t launch_count;      /* kernels per run before stitching */
+  uint64_t submit_count;      /* enqueues per run in the chosen replay */
+  uint64_t node_count;        /* after the passes */
+  uint64_t arena_bytes;       /* planned memory for all temporaries */
+  uint64_t naive_bytes;       /* sum of all temporaries, each with memory of its own */
   uint64_t lower_bound_bytes; /* largest sum of temporaries alive at once */
   uint64_t constant_bytes;
-  int32_t replay;          /* the chosen BALLAST_REPLAY_* */
+  int32_t replay; /* the chosen BALLAST_REPLAY_* */
   int32_t level;
-  ballast_str text;        /* the optimized graph, printed */
+  ballast_str text; /* the optimized graph, printed */
 } ballast_executable_info;
 
 /* Where an input comes from or an output goes to: a device buffer, or host memory.
@@ -79,7 +79,8 @@ typedef struct ballast_graph_api {
   ballast_error* (*graph_value_desc)(ballast_graph* graph, ballast_value value,
                                      ballast_tensor_desc* out_desc);
   /* After a run, the state `state` holds what `value` was. At most once per state. */
-  ballast_error* (*graph_set_update)(ballast_graph* graph, ballast_value state, ballast_value value);
+  ballast_error* (*graph_set_update)(ballast_graph* graph, ballast_value state,
+                                     ballast_value value);
   ballast_error* (*graph_set_outputs)(ballast_graph* graph, const ballast_value* values,
                                       uint64_t count);
   /* Text form, round trip (constants included). The text is owned by the graph and valid until its
@@ -91,7 +92,8 @@ typedef struct ballast_graph_api {
   ballast_error* (*graph_compile)(ballast_device* device, ballast_graph* graph,
                                   const ballast_compile_options* options,
                                   ballast_executable** out_executable);
-  ballast_error* (*executable_info)(ballast_executable* executable, ballast_executable_info* out_info);
+  ballast_error* (*executable_info)(ballast_executable* executable,
+                                    ballast_executable_info* out_info);
   /* [S] Binds state number `index` (order of graph_add_state) to a buffer, which it retains. */
   ballast_error* (*executable_bind_state)(ballast_executable* executable, uint64_t index,
                                           ballast_buffer* buffer);

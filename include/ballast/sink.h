@@ -20,7 +20,8 @@ typedef struct ballast_sink_options {
 /* A device queue of one graph input or output: `slots` elements of the value's type one after the
  * other. Step i of a run uses slot i % slots. Inputs: `buffer`, or `host` (staged; read before the
  * call returns; needs slots <= max_slots). Outputs: `buffer`, or NULL to drop the values.
- * Where slots > 1, the value's size must be a multiple of its dtype only; no padding lies between. */
+ * Where slots > 1, the value's size must be a multiple of its dtype only; no padding lies between.
+ */
 typedef struct ballast_queue_binding {
   uint64_t struct_size;
   const ballast_chain* next;
