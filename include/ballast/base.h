@@ -33,11 +33,10 @@ extern "C" {
 #define BALLAST_ABI_CURRENT BALLAST_ABI_VERSION(BALLAST_ABI_MAJOR, BALLAST_ABI_MINOR)
 
 /* Error codes. */
-#define BALLAST_INVALID_ARGUMENT 1 /* the caller's mistake; the message names the argument */
-#define BALLAST_FAILED_PRECONDITION \
-  2                             /* right call, wrong moment (not initialised, released, ...) */
-#define BALLAST_NOT_FOUND 3     /* no such op, device, file or extension */
-#define BALLAST_UNIMPLEMENTED 4 /* known but not supported (dtype, option, slot) */
+#define BALLAST_INVALID_ARGUMENT 1    /* the caller's mistake; the message names the argument */
+#define BALLAST_FAILED_PRECONDITION 2 /* right call, wrong moment (released, in progress, ...) */
+#define BALLAST_NOT_FOUND 3           /* no such op, device, file or extension */
+#define BALLAST_UNIMPLEMENTED 4       /* known but not supported (dtype, option, slot) */
 #define BALLAST_OUT_OF_DEVICE_MEMORY 5
 #define BALLAST_OUT_OF_HOST_MEMORY 6
 #define BALLAST_DEVICE_LOST 7 /* sticky: the device answers nothing else from then on */
