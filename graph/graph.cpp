@@ -32,6 +32,7 @@ ValueId Graph::add_state(std::string name, TensorType type) {
 }
 
 ValueId Graph::add_constant(TensorType type, std::shared_ptr<const std::vector<uint8_t>> data) {
+  check_size(type);
   if (data->size() != type.bytes()) {
     fail(Code::kInvalidArgument, "[graph] constant {} needs {} bytes, got {}", to_string(type),
          type.bytes(), data->size());

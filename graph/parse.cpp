@@ -205,7 +205,9 @@ class Parser {
 
   TensorType type() {
     const std::string dtype = in_.word();
-    return {kernels::dtype_named(dtype), in_.integers()};
+    TensorType result{kernels::dtype_named(dtype), in_.integers()};
+    check_size(result);
+    return result;
   }
 
   int64_t definition() {
