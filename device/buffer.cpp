@@ -21,11 +21,12 @@ BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
 BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) {
   const uint64_t alignment = parent->device_->info().buffer_alignment;
   if (offset % alignment != 0) {
-    fail(Code::kInvalidArgument, "[view] offset {} is not a multiple of the alignment {}", offset,
-         alignment);
+    fail(Code::kInvalidArgument, "[buffer_view] offset {} is not a multiple of the alignment {}",
+         offset, alignment);
   }
   if (offset > parent->size_ || size > parent->size_ - offset) {
-    fail(Code::kInvalidArgument, "[view] {} bytes at offset {} exceed the parent's {} bytes", size,
+    fail(Code::kInvalidArgument,
+         "[buffer_view] a range of {} bytes at offset {} exceeds the parent's {} bytes", size,
          offset, parent->size_);
   }
   BufferPtr buffer(new Buffer);

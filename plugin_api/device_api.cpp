@@ -47,12 +47,6 @@ std::shared_ptr<device::Event> event_of(const ballast_event* handle, const char*
   return Events::instance().get(handle, what);
 }
 
-void check_range(const device::Buffer& buffer, uint64_t offset, uint64_t size, const char* what) {
-  if (offset <= buffer.size() && size <= buffer.size() - offset) return;
-  fail(Code::kInvalidArgument, "{}: range [{}, {} + {}) exceeds its {} bytes", what, offset, offset,
-       size, buffer.size());
-}
-
 void check_host(const void* pointer, uint64_t size, const char* what) {
   if (pointer == nullptr && size > 0) fail(Code::kInvalidArgument, "{} is NULL", what);
 }
@@ -136,14 +130,7 @@ ballast_error* buffer_create(ballast_device* device, uint64_t size, ballast_buff
 ballast_error* buffer_view(ballast_buffer* parent, uint64_t offset, uint64_t size,
                            ballast_buffer** out_buffer) {
   return guard_out(out_buffer, "out_buffer", [&] {
-    const auto object = buffer_of(parent, "parent");
-    check_range(*object, offset, size, "[buffer_view] parent");
-    const uint64_t alignment = object->device()->info().buffer_alignment;
-    if (offset % alignment != 0) {
-      fail(Code::kInvalidArgument, "[buffer_view] offset {} is not a multiple of {}", offset,
-           alignment);
-    }
-    return Buffers::instance().add(device::Buffer::view(object, offset, size));
+    return Buffers::instance().add(device::Buffer::view(buffer_of(parent, "parent"), offset, size));
   });
 }
 
@@ -168,7 +155,6 @@ ballast_error* copy_from_host(ballast_stream* stream, ballast_buffer* target, ui
   return guard_call([&] {
     const auto on = stream_of(stream);
     const auto to = buffer_of(target, "target");
-    check_range(*to, offset, size, "[copy_from_host] target");
     check_host(source, size, "[copy_from_host] source");
     count_host_call(on->device());
     on->write(*to, offset, source, size);
@@ -180,7 +166,6 @@ ballast_error* copy_to_host(ballast_stream* stream, void* target, ballast_buffer
   return guard_call([&] {
     const auto on = stream_of(stream);
     const auto from = buffer_of(source, "source");
-    check_range(*from, offset, size, "[copy_to_host] source");
     check_host(target, size, "[copy_to_host] target");
     count_host_call(on->device());
     on->read(target, *from, offset, size);
@@ -193,11 +178,6 @@ ballast_error* copy(ballast_stream* stream, ballast_buffer* target, uint64_t tar
     const auto on = stream_of(stream);
     const auto to = buffer_of(target, "target");
     const auto from = buffer_of(source, "source");
-    check_range(*to, target_offset, size, "[copy] target");
-    check_range(*from, source_offset, size, "[copy] source");
-    const bool overlaps =
-        to == from && target_offset < source_offset + size && source_offset < target_offset + size;
-    if (overlaps && size > 0) fail(Code::kInvalidArgument, "[copy] the ranges overlap");
     count_host_call(on->device());
     on->copy(*to, target_offset, *from, source_offset, size);
   });
@@ -208,15 +188,6 @@ ballast_error* fill(ballast_stream* stream, ballast_buffer* target, uint64_t off
   return guard_call([&] {
     const auto on = stream_of(stream);
     const auto to = buffer_of(target, "target");
-    check_range(*to, offset, size, "[fill] target");
-    const bool is_power = pattern_size != 0 && (pattern_size & (pattern_size - 1)) == 0;
-    if (!is_power || pattern_size > 16) {
-      fail(Code::kInvalidArgument, "[fill] pattern of {} bytes: 1, 2, 4, 8 or 16", pattern_size);
-    }
-    if (offset % pattern_size != 0 || size % pattern_size != 0) {
-      fail(Code::kInvalidArgument, "[fill] offset {} and size {} are not multiples of {}", offset,
-           size, pattern_size);
-    }
     check_host(pattern, pattern_size, "[fill] pattern");
     count_host_call(on->device());
     on->fill(*to, offset, size, pattern, pattern_size);
