@@ -202,17 +202,4 @@ void Stitched::rebind(const Buffer* from, const BufferPtr& to) {
   impl_->set_statics();
 }
 
-uint64_t touched_bytes(const CommandList& list) {
-  uint64_t bytes = 0;
-  for (const std::vector<Operand>& operands : list.operands()) {
-    std::set<const Buffer*> distinct;
-    for (const Operand& operand : operands) {
-      if (operand.buffer && distinct.insert(operand.buffer.get()).second) {
-        bytes += operand.buffer->size();
-      }
-    }
-  }
-  return bytes;
-}
-
 }  // namespace ballast::device

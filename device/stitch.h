@@ -36,8 +36,4 @@ class Stitched {
   std::unique_ptr<Impl> impl_;
 };
 
-// The estimated work of one step: bytes of all static buffers that the launches touch, summed per
-// launch. (What a binding holds is known at replay only.)
-uint64_t touched_bytes(const CommandList& list);
-
 }  // namespace ballast::device

@@ -147,12 +147,6 @@ __kernel void get_int(__global const unsigned int* restrict in, __global int* re
   EXPECT_EQ(download<uint32_t>(out)[0], 0x40000000u);
 }
 
-TEST_F(StitchTest, TouchedBytesSumsDistinctStaticBuffers) {
-  CommandList list(device_);
-  record(list);
-  EXPECT_EQ(touched_bytes(list), (1 + 2 + 2 + 2) * kRows * 4u);
-}
-
 Launch launch_of(const std::string& text, const std::string& options = {}) {
   return {make_source(text, options), "k", "k", {4, 1, 1}, {2, 1, 1}, {buffer_arg(0)}};
 }

@@ -53,7 +53,7 @@ struct OpDef {
   bool is_alias = false;
   // A row of kernels/pointwise_ops.inc: may join a fused chain.
   bool is_pointwise = false;
-  // Made by passes only; refused from outside.
+  // Made by passes only: not in the listing for callers.
   bool is_internal = false;
 
   // Checks names and kinds, fills defaults.
