@@ -1,5 +1,7 @@
 #include "graph/passes.h"
 
+#include <unordered_map>
+
 namespace ballast::graph {
 
 namespace {
@@ -22,12 +24,18 @@ ValueId repeated_input(const Graph& graph, const Node& node, const std::vector<V
   return kNoValue;
 }
 
-// If `id` is made by a transpose of a matrix, that matrix.
-ValueId transposed_matrix(const Graph& graph, const std::vector<size_t>& producers, ValueId id) {
-  if (id >= producers.size() || producers[id] >= graph.nodes().size()) return kNoValue;
-  const Node& node = graph.nodes()[producers[id]];
-  if (!is_op(node, "transpose") || node.inputs.size() != 1) return kNoValue;
-  return ints_attr(node.attrs, "perm") == std::vector<int64_t>{1, 0} ? node.inputs[0] : kNoValue;
+// The node that makes a value of the rewritten graph, as a number; kept while the graph grows.
+using MadeBy = std::unordered_map<ValueId, size_t>;
+
+const Node* producer(const Graph& graph, const MadeBy& made_by, ValueId id) {
+  const auto found = made_by.find(id);
+  return found == made_by.end() ? nullptr : &graph.nodes()[found->second];
+}
+
+// If `node` transposes a matrix, that matrix.
+ValueId transposed_matrix(const Node* node) {
+  if (node == nullptr || !is_op(*node, "transpose")) return kNoValue;
+  return ints_attr(node->attrs, "perm") == std::vector<int64_t>{1, 0} ? node->inputs[0] : kNoValue;
 }
 
 }  // namespace
@@ -35,6 +43,7 @@ ValueId transposed_matrix(const Graph& graph, const std::vector<size_t>& produce
 Graph simplify(const Graph& graph) {
   Rewrite rewrite(graph);
   Graph& result = rewrite.graph();
+  MadeBy made_by;
   for (const Node& old : graph.nodes()) {
     Node node = old;
     node.inputs = rewrite.map(old.inputs);
@@ -44,14 +53,13 @@ Graph simplify(const Graph& graph) {
       rewrite.replace(old.outputs[0], same);
       continue;
     }
-    const std::vector<size_t> producers = result.producers();
-    if (is_op(node, "reshape") && producers[node.inputs[0]] < result.nodes().size()) {
-      const Node& before = result.nodes()[producers[node.inputs[0]]];
-      if (is_op(before, "reshape")) node.inputs[0] = before.inputs[0];
+    if (is_op(node, "reshape")) {
+      const Node* before = producer(result, made_by, node.inputs[0]);
+      if (before != nullptr && is_op(*before, "reshape")) node.inputs[0] = before->inputs[0];
     }
     if (is_op(node, "matmul")) {
       for (size_t i : {size_t{0}, size_t{1}}) {
-        const ValueId matrix = transposed_matrix(result, producers, node.inputs[i]);
+        const ValueId matrix = transposed_matrix(producer(result, made_by, node.inputs[i]));
         if (matrix == kNoValue) continue;
         auto& flag = std::get<int64_t>(node.attrs.at(i == 0 ? "transpose_a" : "transpose_b"));
         flag = !flag;
@@ -59,7 +67,10 @@ Graph simplify(const Graph& graph) {
       }
     }
     const auto outputs = result.add_node(node.op->name, node.attrs, node.inputs, node.where);
-    for (size_t i = 0; i < outputs.size(); ++i) rewrite.replace(old.outputs[i], outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      rewrite.replace(old.outputs[i], outputs[i]);
+      made_by[outputs[i]] = result.nodes().size() - 1;
+    }
   }
   return rewrite.finish();
 }
