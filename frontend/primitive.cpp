@@ -2,81 +2,47 @@
 
 #include "frontend/vjp_rules.h"
 
-#include <algorithm>
-#include <iterator>
+#include <map>
 
 namespace ballast {
 
 namespace {
 
-// Sorted by name.
-const Primitive kPrimitives[] = {
-    {"abs", vjp_rules::abs},
-    {"add", vjp_rules::add},
-    {"apply_gradient_descent", vjp_rules::apply_gradient_descent},
-    {"apply_momentum", vjp_rules::apply_momentum},
-    {"argmax", vjp_rules::zero},
-    {"argmin", vjp_rules::zero},
-    {"broadcast_to", vjp_rules::broadcast_to},
-    {"cast", vjp_rules::cast},
-    {"depend", vjp_rules::depend, /*is_identity=*/true},
-    {"div", vjp_rules::div},
-    {"equal", vjp_rules::zero},
-    {"exp", vjp_rules::exp},
-    {"floor", vjp_rules::zero},
-    {"greater", vjp_rules::zero},
-    {"greater_equal", vjp_rules::zero},
-    {"identity", vjp_rules::identity},
-    {"less", vjp_rules::zero},
-    {"less_equal", vjp_rules::zero},
-    {"log", vjp_rules::log},
-    {"logical_and", vjp_rules::zero},
-    {"logical_not", vjp_rules::zero},
-    {"logical_or", vjp_rules::zero},
-    {"matmul", vjp_rules::matmul},
-    {"maximum", vjp_rules::maximum},
-    {"minimum", vjp_rules::minimum},
-    {"mul", vjp_rules::mul},
-    {"neg", vjp_rules::neg},
-    {"not_equal", vjp_rules::zero},
-    {"pow", vjp_rules::pow},
-    {"reciprocal", vjp_rules::reciprocal},
-    {"reduce_all", vjp_rules::zero},
-    {"reduce_any", vjp_rules::zero},
-    {"reduce_max", vjp_rules::reduce_extremum},
-    {"reduce_mean", vjp_rules::reduce_mean},
-    {"reduce_min", vjp_rules::reduce_extremum},
-    {"reduce_prod", vjp_rules::reduce_prod},
-    {"reduce_sum", vjp_rules::reduce_sum},
-    {"relu", vjp_rules::relu},
-    {"relu_grad", vjp_rules::relu_grad},
-    {"reshape", vjp_rules::reshape, /*is_identity=*/false, /*is_view=*/true},
-    {"rsqrt", vjp_rules::rsqrt},
-    {"select", vjp_rules::select},
-    {"sigmoid", vjp_rules::sigmoid},
-    {"sign", vjp_rules::zero},
-    {"softmax_cross_entropy", vjp_rules::softmax_cross_entropy},
-    {"softmax_cross_entropy_grad", vjp_rules::softmax_cross_entropy_grad},
-    {"sqrt", vjp_rules::sqrt},
-    {"square", vjp_rules::square},
-    {"stop_gradient", vjp_rules::zero, /*is_identity=*/true},
-    {"sub", vjp_rules::sub},
-    {"tanh", vjp_rules::tanh},
-    {"transpose", vjp_rules::transpose},
-};
+std::vector<Tensor> depend(const VjpArgs& args) {
+  std::vector<Tensor> gradients(args.inputs.size());
+  gradients[0] = vjp_rules::g(args);
+  return gradients;
+}
+
+std::vector<Primitive> identity_primitives() {
+  return {{"depend", depend, /*is_identity=*/true},
+          {"stop_gradient", vjp_rules::zero, /*is_identity=*/true}};
+}
+
+const std::map<std::string, Primitive>& table() {
+  static const auto* rows = [] {
+    auto* all = new std::map<std::string, Primitive>();
+    for (auto family :
+         {identity_primitives, pointwise_primitives, shape_primitives, index_primitives,
+          reduce_primitives, matmul_primitives, conv_primitives, pool_primitives, norm_primitives,
+          softmax_primitives, attention_primitives, random_primitives, optimizer_primitives}) {
+      for (Primitive& primitive : family()) all->emplace(primitive.name, primitive);
+    }
+    return all;
+  }();
+  return *rows;
+}
 
 }  // namespace
 
 const Primitive* find_primitive(const std::string& name) {
-  auto row = std::lower_bound(
-      std::begin(kPrimitives), std::end(kPrimitives), name,
-      [](const Primitive& primitive, const std::string& key) { return primitive.name < key; });
-  return row != std::end(kPrimitives) && row->name == name ? row : nullptr;
+  auto row = table().find(name);
+  return row == table().end() ? nullptr : &row->second;
 }
 
 std::vector<std::string> primitive_names() {
   std::vector<std::string> names;
-  for (const Primitive& primitive : kPrimitives) names.push_back(primitive.name);
+  for (const auto& [name, row] : table()) names.push_back(name);
   return names;
 }
 

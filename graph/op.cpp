@@ -16,8 +16,9 @@ struct Registry {
   std::vector<const OpDef*> listed;
 
   Registry() {
-    for (auto family : {pointwise_ops, shape_ops, reduce_ops, matmul_ops, cross_entropy_ops,
-                        optimizer_ops, fused_ops}) {
+    for (auto family :
+         {pointwise_ops, shape_ops, index_ops, reduce_ops, matmul_ops, conv_ops, pool_ops, norm_ops,
+          softmax_ops, attention_ops, random_ops, optimizer_ops, fused_ops}) {
       for (OpDef& op : family()) ops.push_back(std::move(op));
     }
     for (const OpDef& op : ops) by_name[op.name] = &op;

@@ -51,7 +51,7 @@ struct OpDef {
   std::vector<std::pair<size_t, size_t>> in_place;
   // The output is the input's memory under another shape: graphs launch nothing for it.
   bool is_alias = false;
-  // A row of kernels/pointwise_ops.inc: may join a fused chain.
+  // A row of kernels/pointwise/pointwise_ops.inc: may join a fused chain.
   bool is_pointwise = false;
   // Made by passes only: not in the listing for callers.
   bool is_internal = false;
@@ -79,9 +79,15 @@ Shape broadcast(const Shape& a, const Shape& b);
 // What each family file contributes.
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> shape_ops();
+std::vector<OpDef> index_ops();
 std::vector<OpDef> reduce_ops();
 std::vector<OpDef> matmul_ops();
-std::vector<OpDef> cross_entropy_ops();
+std::vector<OpDef> conv_ops();
+std::vector<OpDef> pool_ops();
+std::vector<OpDef> norm_ops();
+std::vector<OpDef> softmax_ops();
+std::vector<OpDef> attention_ops();
+std::vector<OpDef> random_ops();
 std::vector<OpDef> optimizer_ops();
 std::vector<OpDef> fused_ops();
 

@@ -1,11 +1,14 @@
 # The kernels built ahead of time: one row per variant, each with a schedule for CPU-class and one
 # for GPU-class devices.
 #
-#   ballast_kernel(<name> GENERATOR <generator> [CLASSES cpu|gpu] [PARAMS <key=value>...])
+#   ballast_kernel(<name> GENERATOR <generator> [FAMILY <family>] [CLASSES cpu|gpu]
+#                  [PARAMS <key=value>...])
 #
-# runs the generator once with device_class=cpu and once with device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
+# runs the generator (of this family, unless said otherwise) once with device_class=cpu and once with
+# device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
 # kernels::aot_kernel("<name>", device_class) looks in. Halide's own add_halide_library makes four
 # CMake targets and an archive per variant; with some hundred variants plain commands are simpler.
+# Each family has a generator program of its own, so that a change rebuilds that family only.
 
 # Host code runs on any machine of the architecture; what is fast runs on the device.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
@@ -20,7 +23,11 @@ set(BALLAST_KERNEL_NAMES "")
 set(BALLAST_KERNEL_OBJECTS "")
 
 function(ballast_kernel name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR" "CLASSES;PARAMS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR;FAMILY" "CLASSES;PARAMS")
+  if(NOT ARG_FAMILY)
+    set(ARG_FAMILY ${family})
+  endif()
+  set(generators ballast_${ARG_FAMILY}_generators)
   if(NOT ARG_CLASSES)
     set(ARG_CLASSES cpu gpu)
   endif()
@@ -30,15 +37,17 @@ function(ballast_kernel name)
   foreach(class IN LISTS ARG_CLASSES)
     set(function "ballast_${name}_${class}")
     set(object "${folder}/${function}.o")
-    if(BALLAST_KERNELS_FROM)
-      list(APPEND objects "${BALLAST_KERNELS_FROM}/kernels/aot/${function}.o")
+    set(prebuilt "${BALLAST_KERNELS_FROM}/kernels/aot/${function}.o")
+    if(BALLAST_KERNELS_FROM AND EXISTS "${prebuilt}"
+       AND NOT (BALLAST_KERNELS_REBUILD AND name MATCHES "${BALLAST_KERNELS_REBUILD}"))
+      list(APPEND objects "${prebuilt}")
       continue()
     endif()
     add_custom_command(
       OUTPUT "${object}"
-      COMMAND ballast_generators -g ${ARG_GENERATOR} -f ${function} -n ${function} -o "${folder}"
+      COMMAND ${generators} -g ${ARG_GENERATOR} -f ${function} -n ${function} -o "${folder}"
               -e object "target=${BALLAST_HALIDE_TARGET}" device_class=${class} ${ARG_PARAMS}
-      DEPENDS ballast_generators
+      DEPENDS ${generators}
       COMMENT "Halide ${name} (${class})"
       VERBATIM)
     list(APPEND objects "${object}")
@@ -77,4 +86,10 @@ const ballast::kernels::AotRow* ballast::kernels::aot_rows() {
   return rows;
 }
 ]])
+endfunction()
+
+# ballast_oclgrind_filter(<pattern>...): the family's tests that are small enough for the simulator.
+set(BALLAST_OCLGRIND_FILTERS "")
+function(ballast_oclgrind_filter)
+  set(BALLAST_OCLGRIND_FILTERS ${BALLAST_OCLGRIND_FILTERS} ${ARGN} PARENT_SCOPE)
 endfunction()

@@ -6,6 +6,7 @@
 // host function once against a recorder (halide_runtime.h); afterwards Halide is not involved.
 #pragma once
 
+#include "device/device.h"
 #include "device/launch.h"
 #include "kernels/types.h"
 
@@ -13,6 +14,8 @@
 #include <vector>
 
 namespace ballast::kernels {
+
+using device::DeviceClass;
 
 struct Plan {
   std::vector<device::Launch> launches;  // empty where there is nothing to compute (zero elements)

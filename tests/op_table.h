@@ -1,9 +1,11 @@
-// Every primitive with sample calls. Three programs walk it: op_test, gradient_test, and the check
-// that no op of the plugin is missing.
+// Every primitive with sample calls and its reference in double precision, contributed family by
+// family (tests/ops/<family>.cpp). Three programs walk the table: op_test, gradient_test, and the
+// check that no op of the plugin is missing.
 #pragma once
 
-#include "tests/reference.h"
+#include "tests/reference_ops.h"
 
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -22,6 +24,28 @@ struct OpCase {
 
 std::ostream& operator<<(std::ostream& out, const OpCase& op_case);
 
+struct OpFamilies {
+  std::vector<OpCase> cases;
+  std::map<std::string, ReferenceOp> references;
+
+  OpCase& add(const std::string& op, std::vector<HostArray> inputs, Attrs attrs = {},
+              bool is_smooth = false);
+};
+
+void add_pointwise(OpFamilies& table);
+void add_shape(OpFamilies& table);
+void add_index(OpFamilies& table);
+void add_reduce(OpFamilies& table);
+void add_matmul(OpFamilies& table);
+void add_conv(OpFamilies& table);
+void add_pool(OpFamilies& table);
+void add_norm(OpFamilies& table);
+void add_softmax(OpFamilies& table);
+void add_attention(OpFamilies& table);
+void add_random(OpFamilies& table);
+void add_optimizer(OpFamilies& table);
+
+const OpFamilies& op_families();
 const std::vector<OpCase>& op_table();
 
 }  // namespace ballast::tests

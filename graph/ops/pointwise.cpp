@@ -1,5 +1,5 @@
-// Every row of kernels/pointwise_ops.inc, with numpy's broadcasting.
-#include "kernels/pointwise_ops.h"
+// Every row of kernels/pointwise/pointwise_ops.inc, with numpy's broadcasting.
+#include "kernels/pointwise/pointwise_ops.h"
 
 #include "graph/op.h"
 

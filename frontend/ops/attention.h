@@ -1,0 +1,8 @@
+// Attention.
+#pragma once
+
+#include "frontend/operand.h"
+
+#include <vector>
+
+namespace ballast::ops {}  // namespace ballast::ops

@@ -1,0 +1,27 @@
+// What the public ops are written with: one primitive applied to operands, at the caller's line.
+#pragma once
+
+#include "frontend/operand.h"
+#include "frontend/trace.h"
+
+namespace ballast::ops {
+
+inline Tensor unary(const char* name, const Operand& x, const Attrs& attrs = {}) {
+  return apply_primitive(name, {x.tensor()}, attrs, x.where())[0];
+}
+
+// The dtype that numbers take beside these operands.
+inline DType common_dtype(const Operand& a, const Operand& b) {
+  if (!a.is_number()) return a.tensor().dtype();
+  return b.is_number() ? DType::kF32 : b.tensor().dtype();
+}
+
+inline Tensor binary(const char* name, const Operand& a, const Operand& b) {
+  DType dtype = common_dtype(a, b);
+  return apply_primitive(name, {a.as(dtype), b.as(dtype)}, {}, a.where())[0];
+}
+
+// Negative axes count from the end; what is out of range is left to the op to refuse.
+inline int64_t from_start(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+
+}  // namespace ballast::ops

@@ -1,0 +1,8 @@
+// Ops that pick elements by index.
+#pragma once
+
+#include "frontend/operand.h"
+
+#include <vector>
+
+namespace ballast::ops {}  // namespace ballast::ops

@@ -1,0 +1,8 @@
+// Pooling.
+#pragma once
+
+#include "frontend/operand.h"
+
+#include <vector>
+
+namespace ballast::ops {}  // namespace ballast::ops

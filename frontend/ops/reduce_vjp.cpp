@@ -1,0 +1,72 @@
+// The gradients of reduce ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/ops.h"
+#include "frontend/vjp_rules.h"
+
+namespace ballast {
+
+using namespace vjp_rules;
+
+namespace {
+
+// The shape of a reduction's result had it kept its dimensions.
+Shape kept_shape(const VjpArgs& args) {
+  Shape shape = x(args).shape();
+  const std::vector<int64_t>& axes = ints_attr(args.attrs, "axes");
+  if (axes.empty()) return Shape(shape.size(), 1);
+  for (int64_t axis : axes) shape[static_cast<size_t>(axis)] = 1;
+  return shape;
+}
+
+// A reduction's result or cotangent, repeated over the input's shape.
+Tensor spread(const VjpArgs& args, const Tensor& reduced) {
+  return ops::broadcast_to(ops::reshape(reduced, kept_shape(args)), x(args).shape());
+}
+
+std::vector<Tensor> reduce_sum(const VjpArgs& args) { return {spread(args, g(args))}; }
+
+std::vector<Tensor> reduce_mean(const VjpArgs& args) {
+  double count = static_cast<double>(x(args).elements()) /
+                 static_cast<double>(std::max<int64_t>(1, args.outputs[0].elements()));
+  return {spread(args, g(args) * (1.0 / count))};
+}
+
+// Elements that share the extremum share its gradient equally.
+std::vector<Tensor> reduce_extremum(const VjpArgs& args) {
+  Tensor is_extremum = ops::cast(ops::equal(x(args), spread(args, args.outputs[0])), DType::kF32);
+  Tensor count = ops::reduce_sum(is_extremum, ints_attr(args.attrs, "axes"),
+                                 int_attr(args.attrs, "keep_dims") != 0);
+  return {is_extremum * spread(args, g(args) / count)};
+}
+
+// y / x, except that a single zero gets the product of the others, and two zeros nothing. (A second
+// derivative is exact where no factor is zero.)
+std::vector<Tensor> reduce_prod(const VjpArgs& args) {
+  const std::vector<int64_t>& axes = ints_attr(args.attrs, "axes");
+  bool keep_dims = int_attr(args.attrs, "keep_dims") != 0;
+  Tensor is_zero = ops::equal(x(args), 0.0f);
+  Tensor zeros = ops::reduce_sum(ops::cast(is_zero, DType::kF32), axes, keep_dims);
+  Tensor nonzero = ops::select(is_zero, 1.0f, x(args));
+  Tensor product = ops::reduce_prod(nonzero, axes, keep_dims);
+  Tensor others = ops::select(
+      is_zero, ops::select(ops::equal(spread(args, zeros), 1.0f), spread(args, product), 0.0f),
+      ops::select(ops::equal(spread(args, zeros), 0.0f), spread(args, product) / nonzero, 0.0f));
+  return {spread(args, g(args)) * others};
+}
+
+}  // namespace
+
+std::vector<Primitive> reduce_primitives() {
+  return {
+      {"argmax", zero},
+      {"argmin", vjp_rules::zero},
+      {"reduce_all", zero},
+      {"reduce_any", vjp_rules::zero},
+      {"reduce_max", reduce_extremum},
+      {"reduce_mean", reduce_mean},
+      {"reduce_min", reduce_extremum},
+      {"reduce_prod", reduce_prod},
+      {"reduce_sum", reduce_sum},
+  };
+}
+
+}  // namespace ballast

@@ -1,0 +1,18 @@
+// Softmax and the losses made with it.
+#pragma once
+
+#include "frontend/operand.h"
+
+#include <vector>
+
+namespace ballast::ops {
+
+Tensor softmax(const Operand& x, int64_t axis = -1);
+Tensor log_softmax(const Operand& x, int64_t axis = -1);
+
+// Losses; logits f32[B, C], labels i32[B].
+Tensor softmax_cross_entropy(const Operand& logits, const Operand& labels);  // f32[B]
+Tensor softmax_cross_entropy_grad(const Operand& dloss, const Operand& logits,
+                                  const Operand& labels);
+
+}  // namespace ballast::ops

@@ -1,0 +1,9 @@
+// Scaled dot product attention.
+#pragma once
+
+#include "kernels/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {}  // namespace ballast::kernels

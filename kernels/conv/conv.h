@@ -1,0 +1,9 @@
+// 2-D convolutions.
+#pragma once
+
+#include "kernels/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {}  // namespace ballast::kernels

@@ -1,0 +1,104 @@
+#include "kernels/pointwise/loops.h"
+
+#include "kernels/pointwise/pointwise_ops.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+
+using device::DeviceClass;
+
+Operand Loops::operand(size_t index, uint32_t slot, DType dtype) const {
+  return {slot, dtype, extents, strides[index], {}};
+}
+
+std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape,
+                                       const Shape& target) {
+  std::vector<int64_t> strides(target.size(), 0);
+  int64_t stride = 1;
+  bool fits = shape.size() <= target.size();
+  for (size_t i = 1; fits && i <= shape.size(); ++i) {
+    const int64_t extent = shape[shape.size() - i];
+    const size_t at = target.size() - i;
+    if (extent != 1) strides[at] = stride;
+    fits = extent == 1 || extent == target[at];
+    stride *= extent;
+  }
+  if (!fits) {
+    device::fail(device::Code::kInvalidArgument, "[{}] shape {} does not broadcast to {}", op,
+                 to_string(shape), to_string(target));
+  }
+  return strides;
+}
+
+namespace {
+
+// Innermost first, sizes of 1 dropped, mergeable neighbours merged.
+Loops collapse(const Shape& shape, const std::vector<std::vector<int64_t>>& strides) {
+  Loops loops;
+  loops.strides.resize(strides.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    bool merges = !loops.extents.empty();
+    for (size_t i = 0; merges && i < strides.size(); ++i) {
+      merges = strides[i][d] == loops.strides[i].back() * loops.extents.back();
+    }
+    if (merges) {
+      loops.extents.back() *= shape[d];
+      continue;
+    }
+    loops.extents.push_back(shape[d]);
+    for (size_t i = 0; i < strides.size(); ++i) loops.strides[i].push_back(strides[i][d]);
+  }
+  return loops;
+}
+
+}  // namespace
+
+Loops make_loops(DeviceClass device_class, const Shape& shape,
+                 const std::vector<std::vector<int64_t>>& strides) {
+  Loops loops = collapse(shape, strides);
+  const bool has_vectors = device_class == DeviceClass::kCpu && !loops.extents.empty() &&
+                           loops.extents[0] % kLanes == 0 &&
+                           std::all_of(loops.strides.begin(), loops.strides.end(),
+                                       [](const auto& s) { return s[0] == 0 || s[0] == 1; });
+  const int64_t lanes = has_vectors ? kLanes : 1;
+  if (has_vectors) loops.extents[0] /= lanes;
+  loops.extents.insert(loops.extents.begin(), lanes);
+  for (auto& s : loops.strides) {
+    const int64_t lane_stride = has_vectors ? s[0] : 1;  // of no account for a single lane
+    if (has_vectors) s[0] *= lanes;
+    s.insert(s.begin(), lane_stride);
+  }
+  while (loops.extents.size() < 4) {
+    for (auto& s : loops.strides) s.push_back(loops.extents.back() * s.back());
+    loops.extents.push_back(1);
+  }
+  return loops;
+}
+
+Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
+  const int64_t lanes = loops.extents[0], width = loops.extents[1], height = loops.extents[2];
+  if (device_class == DeviceClass::kCpu) {
+    const bool is_strided = std::any_of(loops.strides.begin(), loops.strides.end(),
+                                        [&](const auto& s) { return s[1] > lanes; });
+    if (is_strided) {
+      // A transpose. Eight source lines at a time stay in one cache set even where the stride is a
+      // power of two; measured 6x faster than 64 x 64 on 1024 x 1024.
+      return {static_cast<int32_t>(std::min<int64_t>(width, 8)),
+              static_cast<int32_t>(std::min<int64_t>(height, 256))};
+    }
+    // Enough per group to hide its start, few enough that two cores share a mid-sized tensor.
+    constexpr int64_t kElements = 8192;
+    const int64_t x = std::min(width, kElements / lanes);
+    const int64_t y = std::min(height, std::max<int64_t>(1, kElements / (x * lanes)));
+    return {static_cast<int32_t>(x), static_cast<int32_t>(y)};
+  }
+  constexpr int32_t kItems = 256;
+  int32_t x = 1, y = 1;
+  while (x < width && x < kItems) x *= 2;
+  while (y < height && x * y < kItems) y *= 2;
+  return {x, y};
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,94 @@
+#include "kernels/pointwise/fuse.h"
+#include "kernels/halide_runtime.h"
+#include "kernels/pointwise/loops.h"
+#include "kernels/pointwise/pointwise_ops.h"
+
+#include <fmt/ranges.h>
+
+namespace ballast::kernels {
+namespace {
+
+using device::Code;
+using device::fail;
+
+std::string copy_kernel(DType dtype) { return fmt::format("copy_{}", size_of(dtype)); }
+
+// The manifest row for `op` on these types.
+std::string kernel_name(const PointwiseOp& op, const std::vector<TensorType>& inputs,
+                        DType output) {
+  switch (op.rule) {
+    case PointwiseRule::kAny:
+      return copy_kernel(output);
+    case PointwiseRule::kCast:
+      if (inputs[0].dtype == output) return copy_kernel(output);
+      return fmt::format("{}_{}_{}", op.name, name_of(inputs[0].dtype), name_of(output));
+    case PointwiseRule::kCompare:
+      return fmt::format("{}_{}", op.name, name_of(inputs[0].dtype));
+    default:
+      return fmt::format("{}_{}", op.name, name_of(output));
+  }
+}
+
+const PointwiseOp& checked_op(const std::string& name, const std::vector<TensorType>& inputs,
+                              DType output) {
+  const PointwiseOp* op = find_pointwise(name);
+  if (op == nullptr) fail(Code::kNotFound, "[{}] no such pointwise op", name);
+  std::vector<DType> types;
+  for (const TensorType& input : inputs) types.push_back(input.dtype);
+  if (!accepts(*op, types, output)) {
+    std::vector<std::string> names;
+    for (DType type : types) names.emplace_back(name_of(type));
+    fail(Code::kUnimplemented, "[{}] no kernel takes ({}) and gives {}", name,
+         fmt::join(names, ", "), name_of(output));
+  }
+  return *op;
+}
+
+// `strides`: of each input and of the output, outermost first.
+Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
+                      const std::vector<TensorType>& inputs, const TensorType& output,
+                      std::vector<std::vector<int64_t>> strides) {
+  const Loops loops = make_loops(device_class, output.shape, strides);
+  if (loops.extents.size() > 4) {  // rare: several patterns of repetition or order interleaved
+    FusedPointwise single{inputs, {{op.name, {}, output}}, {0}};
+    for (uint32_t i = 0; i < inputs.size(); ++i) single.steps[0].args.push_back({true, i});
+    strides.pop_back();
+    return plan_fused_strided(device_class, single, strides);
+  }
+  std::vector<HostArg> args;
+  uint32_t slot = 0;
+  for (const TensorType& input : inputs) {
+    args.push_back(loops.operand(slot, slot, input.dtype));
+    ++slot;
+  }
+  const Chunks chunks = choose_chunks(device_class, loops);
+  args.insert(args.end(), {chunks.x, chunks.y, loops.operand(slot, slot, output.dtype)});
+  const std::string kernel = kernel_name(op, inputs, output.dtype);
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+}  // namespace
+
+Plan plan_pointwise(DeviceClass device_class, const std::string& op,
+                    const std::vector<TensorType>& inputs, const TensorType& output) {
+  const PointwiseOp& row = checked_op(op, inputs, output.dtype);
+  std::vector<std::vector<int64_t>> strides;
+  for (const TensorType& input : inputs) {
+    strides.push_back(broadcast_strides(op, input.shape, output.shape));
+  }
+  strides.push_back(broadcast_strides(op, output.shape, output.shape));
+  if (output.elements() == 0) return {};
+  return plan_elementwise(device_class, row, inputs, output, strides);
+}
+
+Plan plan_copy(DeviceClass device_class, DType dtype, const Shape& shape,
+               const std::vector<int64_t>& input_strides) {
+  const TensorType output{dtype, shape};
+  if (output.elements() == 0) return {};
+  return plan_elementwise(device_class, *find_pointwise("identity"), {output}, output,
+                          {input_strides, broadcast_strides("copy", shape, shape)});
+}
+
+}  // namespace ballast::kernels

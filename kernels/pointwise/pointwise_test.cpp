@@ -1,0 +1,363 @@
+#include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/test_support.h"
+
+#include <limits>
+#include <map>
+
+namespace ballast::kernels::testing {
+namespace {
+
+using Reference = std::function<double(double, double)>;
+
+struct Row {
+  Reference reference;
+  double max_ulps = 0;  // 0: exact
+};
+
+double nan_max(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
+}
+double nan_min(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+}
+double sign_of(double a) { return std::isnan(a) ? a : (a > 0) - (a < 0); }
+
+// References in double of every op over f32 (unary ops ignore b).
+const std::map<std::string, Row>& float_rows() {
+  static const std::map<std::string, Row> rows = {
+      {"neg", {[](double a, double) { return -a; }}},
+      {"abs", {[](double a, double) { return std::fabs(a); }}},
+      {"sign", {[](double a, double) { return sign_of(a); }}},
+      {"square", {[](double a, double) { return a * a; }, 0.5}},
+      {"exp", {[](double a, double) { return std::exp(a); }, 2}},
+      {"log", {[](double a, double) { return std::log(a); }, 2}},
+      {"sqrt", {[](double a, double) { return std::sqrt(a); }, 1}},
+      {"rsqrt", {[](double a, double) { return 1 / std::sqrt(a); }, 2}},
+      {"reciprocal", {[](double a, double) { return 1 / a; }, 1}},
+      {"tanh", {[](double a, double) { return std::tanh(a); }, 3}},
+      {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 4}},
+      {"relu", {[](double a, double) { return a <= 0 ? 0 : a; }}},
+      {"floor", {[](double a, double) { return std::floor(a); }}},
+      {"add", {[](double a, double b) { return a + b; }, 0.5}},
+      {"sub", {[](double a, double b) { return a - b; }, 0.5}},
+      {"mul", {[](double a, double b) { return a * b; }, 0.5}},
+      {"div", {[](double a, double b) { return a / b; }, 1}},
+      {"pow", {[](double a, double b) { return std::pow(a, b); }, 4}},
+      {"maximum", {nan_max}},
+      {"minimum", {nan_min}},
+      {"relu_grad", {[](double a, double b) { return b > 0 ? a : 0; }}},
+      {"equal", {[](double a, double b) { return a == b; }}},
+      {"not_equal", {[](double a, double b) { return a != b; }}},
+      {"less", {[](double a, double b) { return a < b; }}},
+      {"less_equal", {[](double a, double b) { return a <= b; }}},
+      {"greater", {[](double a, double b) { return a > b; }}},
+      {"greater_equal", {[](double a, double b) { return a >= b; }}},
+      {"identity", {[](double a, double) { return a; }}},
+  };
+  return rows;
+}
+
+std::vector<float> special_values() {
+  using L = std::numeric_limits<float>;
+  return {0.0f,     -0.0f,         1.0f,           -1.0f,          0.5f,     -2.5f,
+          3.0f,     L::infinity(), -L::infinity(), L::quiet_NaN(), L::min(), L::denorm_min(),
+          L::max(), -L::max(),     88.7f,          -88.7f,         -100.0f,  1e-3f,
+          0.624f,   0.626f,        -0.3f,          9.5f,           1e30f,    1e-30f};
+}
+
+class PointwiseFloat : public ::testing::TestWithParam<std::string> {};
+
+// All pairs of special values, which also covers NaN and infinity.
+TEST_P(PointwiseFloat, MatchesDoubleOnSpecialValues) {
+  const PointwiseOp& op = *find_pointwise(GetParam());
+  const Row& row = float_rows().at(GetParam());
+  const std::vector<float> values = special_values();
+  std::vector<float> a, b;
+  for (float x : values) {
+    for (float y : values) {
+      a.push_back(x);
+      b.push_back(y);
+    }
+  }
+  const Shape shape = {static_cast<int64_t>(a.size())};
+  std::vector<HostTensor> inputs = {f32(shape, a)};
+  if (op.arity == 2) inputs.push_back(f32(shape, b));
+  const bool is_bool = op.rule == PointwiseRule::kCompare;
+  const TensorType type{is_bool ? DType::kBool : DType::kF32, shape};
+  std::vector<TensorType> types(inputs.size(), TensorType{DType::kF32, shape});
+  for (DeviceClass c : kClasses) {
+    const HostTensor got = run_plan(plan_pointwise(c, op.name, types, type), inputs, type);
+    const std::vector<float> floats = is_bool ? std::vector<float>() : got.as<float>();
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double want = row.reference(a[i], b[i]);
+      const float value = is_bool ? static_cast<float>(got.bytes[i]) : floats[i];
+      EXPECT_LE(ulps(value, want), row.max_ulps)
+          << class_name(c) << " " << op.name << "(" << a[i] << ", " << b[i] << ") = " << value
+          << ", expected " << want;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, PointwiseFloat, ::testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const auto& [name, row] : float_rows()) names.push_back(name);
+                           return names;
+                         }()),
+                         [](const auto& test) { return test.param; });
+
+// Each op has a reference, so that a new row of the table cannot go untested.
+TEST(Pointwise, EveryRowIsTested) {
+  for (const PointwiseOp& op : pointwise_ops()) {
+    const bool is_float = float_rows().count(op.name) > 0;
+    const bool is_other = op.rule == PointwiseRule::kLogical || op.rule == PointwiseRule::kSelect ||
+                          op.rule == PointwiseRule::kCast;
+    EXPECT_TRUE(is_float || is_other) << op.name;
+  }
+}
+
+// A sweep over the whole range of the functions that we compute ourselves.
+TEST(Pointwise, ElementaryFunctionsAreAccurateEverywhere) {
+  constexpr uint64_t kStep = 40009;
+  if (is_too_large((uint64_t{1} << 32) / kStep)) GTEST_SKIP() << "too slow on the simulator";
+  std::vector<float> values;
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += kStep) {
+    const auto word = static_cast<uint32_t>(bits);
+    float value;
+    std::memcpy(&value, &word, 4);
+    values.push_back(value);
+  }
+  const Shape shape = {static_cast<int64_t>(values.size())};
+  const TensorType type{DType::kF32, shape};
+  for (const char* name : {"exp", "log", "tanh", "sigmoid"}) {
+    const Row& row = float_rows().at(name);
+    const Plan plan = plan_pointwise(DeviceClass::kCpu, name, {type}, type);
+    const auto got = run_plan(plan, {f32(shape, values)}, type).as<float>();
+    double worst = 0;
+    float where = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double error = ulps(got[i], row.reference(values[i], 0));
+      if (error > worst) worst = error, where = values[i];
+    }
+    EXPECT_LE(worst, row.max_ulps) << name << " at " << where;
+    RecordProperty(std::string(name) + "_max_ulps", std::to_string(worst));
+  }
+}
+
+struct Broadcast {
+  Shape a, b, result;
+};
+
+TEST(Pointwise, Broadcasts) {
+  const std::vector<Broadcast> cases = {
+      {{}, {}, {}},
+      {{1}, {1}, {1}},
+      {{7}, {7}, {7}},
+      {{16}, {16}, {16}},
+      {{17}, {}, {17}},
+      {{}, {48}, {48}},
+      {{48}, {1}, {48}},
+      {{5, 32}, {32}, {5, 32}},
+      {{5, 32}, {5, 1}, {5, 32}},
+      {{5, 1}, {1, 32}, {5, 32}},
+      {{64, 10}, {10}, {64, 10}},
+      {{13, 1}, {1, 11}, {13, 11}},
+      {{3, 1, 16}, {1, 5, 1}, {3, 5, 16}},
+      {{2, 3, 4, 5}, {3, 1, 5}, {2, 3, 4, 5}},
+      {{2, 1, 3, 1, 2, 1, 16}, {1, 3, 1, 2, 1, 3, 1}, {2, 3, 3, 2, 2, 3, 16}},
+      {{1, 3, 1, 2, 1, 5}, {2, 1, 2, 1, 3, 1}, {2, 3, 2, 2, 3, 5}},
+      {{1}, {1}, {3, 5}},
+      {{100003}, {100003}, {100003}},
+      {{1 << 17}, {1}, {1 << 17}},
+      {{0}, {1}, {0}},
+      {{4, 0, 3}, {3}, {4, 0, 3}},
+  };
+  for (const Broadcast& shapes : cases) {
+    if (is_too_large(elements(shapes.result))) continue;
+    const HostTensor a = random_f32(shapes.a, 1), b = random_f32(shapes.b, 2);
+    const TensorType type{DType::kF32, shapes.result};
+    const auto va = a.as<float>(), vb = b.as<float>();
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_pointwise(c, "sub", {a.type, b.type}, type);
+      EXPECT_EQ(plan.launches.size(), type.elements() > 0 ? 1 : 0);
+      const auto got = run_plan(plan, {a, b}, type).as<float>();
+      size_t at = 0;
+      for_each_index(shapes.result, [&](const std::vector<int64_t>& index) {
+        const float want =
+            va[broadcast_offset(shapes.a, index)] - vb[broadcast_offset(shapes.b, index)];
+        EXPECT_EQ(got[at], want) << class_name(c) << " " << to_string(shapes.a) << " - "
+                                 << to_string(shapes.b) << " at " << at;
+        ++at;
+      });
+    }
+  }
+}
+
+TEST(Pointwise, RunsInPlace) {
+  for (int64_t n : {1, 15, 16, 1000, 30001, 1 << 16}) {
+    if (is_too_large(n)) continue;
+    const HostTensor a = random_f32({n}, 3), b = random_f32({n}, 4);
+    const TensorType type{DType::kF32, {n}};
+    for (DeviceClass c : kClasses) {
+      for (int target : {0, 1}) {
+        const Plan plan = plan_pointwise(c, "mul", {type, type}, type);
+        const auto got = run_plan(plan, {a, b}, type, target).as<float>();
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(got[i], a.as<float>()[i] * b.as<float>()[i]) << n << " at " << i;
+          if (n > 1000) i += 97;
+        }
+      }
+    }
+  }
+}
+
+TEST(Pointwise, Integers) {
+  const Shape shape = {35};
+  std::vector<int32_t> a, b;
+  for (int i = 0; i < 35; ++i) a.push_back(i * 7919 % 23 - 11), b.push_back(i * 104729 % 17 - 8);
+  const TensorType type{DType::kI32, shape};
+  for (const char* name :
+       {"neg", "abs", "sign", "square", "add", "sub", "mul", "maximum", "minimum", "equal",
+        "not_equal", "less", "less_equal", "greater", "greater_equal", "identity"}) {
+    const PointwiseOp& op = *find_pointwise(name);
+    const TensorType out{op.rule == PointwiseRule::kCompare ? DType::kBool : DType::kI32, shape};
+    std::vector<HostTensor> inputs = {i32(shape, a)};
+    if (op.arity == 2) inputs.push_back(i32(shape, b));
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_pointwise(c, name, std::vector<TensorType>(inputs.size(), type), out);
+      const HostTensor got = run_plan(plan, inputs, out);
+      for (int i = 0; i < 35; ++i) {
+        const double want = float_rows().at(name).reference(a[i], b[i]);
+        const double value = out.dtype == DType::kBool ? got.bytes[i] : got.as<int32_t>()[i];
+        EXPECT_EQ(value, want) << name << "(" << a[i] << ", " << b[i] << ")";
+      }
+    }
+  }
+}
+
+TEST(Pointwise, LogicalOps) {
+  for (int64_t n : {4, 16, 37}) {
+    std::vector<uint8_t> a, b;
+    for (int64_t i = 0; i < n; ++i) a.push_back(i & 1), b.push_back(i >> 1 & 1);
+    const TensorType type{DType::kBool, {n}};
+    const HostTensor ta(DType::kBool, {n}, a), tb(DType::kBool, {n}, b);
+    for (DeviceClass c : kClasses) {
+      const auto both =
+          run_plan(plan_pointwise(c, "logical_and", {type, type}, type), {ta, tb}, type);
+      const auto any =
+          run_plan(plan_pointwise(c, "logical_or", {type, type}, type), {ta, tb}, type);
+      const auto no = run_plan(plan_pointwise(c, "logical_not", {type}, type), {ta}, type);
+      for (int64_t i = 0; i < n; ++i) {
+        EXPECT_EQ(both.bytes[i], a[i] && b[i]);
+        EXPECT_EQ(any.bytes[i], a[i] || b[i]);
+        EXPECT_EQ(no.bytes[i], !a[i]);
+      }
+    }
+  }
+}
+
+TEST(Pointwise, Selects) {
+  for (int64_t n : {1, 16, 33, 64}) {
+    std::vector<uint8_t> choice;
+    for (int64_t i = 0; i < n; ++i) choice.push_back(i % 3 == 0);
+    const HostTensor condition(DType::kBool, {n}, choice);
+    const HostTensor x = random_f32({n}, 5), y = random_f32({}, 6);
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_pointwise(c, "select", {condition.type, x.type, y.type}, x.type);
+      const auto got = run_plan(plan, {condition, x, y}, x.type).as<float>();
+      for (int64_t i = 0; i < n; ++i) {
+        EXPECT_EQ(got[i], choice[i] ? x.as<float>()[i] : y.as<float>()[0]);
+      }
+    }
+  }
+}
+
+template <class T>
+HostTensor typed(DType dtype, const std::vector<double>& values) {
+  std::vector<T> converted;
+  for (double v : values) converted.push_back(static_cast<T>(v));
+  return {dtype, {static_cast<int64_t>(values.size())}, converted};
+}
+
+HostTensor typed(DType dtype, const std::vector<double>& values) {
+  switch (dtype) {
+    case DType::kF32:
+      return typed<float>(dtype, values);
+    case DType::kI32:
+      return typed<int32_t>(dtype, values);
+    case DType::kI64:
+      return typed<int64_t>(dtype, values);
+    case DType::kU8:
+      return typed<uint8_t>(dtype, values);
+    default: {
+      std::vector<double> truth;
+      for (double v : values) truth.push_back(v != 0);
+      return typed<uint8_t>(DType::kBool, truth);
+    }
+  }
+}
+
+TEST(Pointwise, CastsAllPairs) {
+  const std::vector<DType> types = {DType::kF32, DType::kI32, DType::kI64, DType::kU8,
+                                    DType::kBool};
+  for (int count : {5, 16}) {
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) values.push_back(i * 9);
+    values[1] = 1;
+    for (DType from : types) {
+      for (DType to : types) {
+        // What the source holds, so that bool sources give 0 and 1.
+        std::vector<double> held = values;
+        if (from == DType::kBool) {
+          for (double& v : held) v = v != 0;
+        }
+        const HostTensor input = typed(from, values), want = typed(to, held);
+        for (DeviceClass c : kClasses) {
+          const Plan plan = plan_pointwise(c, "cast", {input.type}, want.type);
+          EXPECT_EQ(run_plan(plan, {input}, want.type).bytes, want.bytes)
+              << name_of(from) << " to " << name_of(to);
+        }
+      }
+    }
+  }
+  const HostTensor halves = f32({4}, {2.7f, -2.7f, -0.5f, std::nanf("")});
+  const TensorType ints{DType::kI32, {3}}, bools{DType::kBool, {4}};
+  const HostTensor three = f32({3}, {2.7f, -2.7f, -0.5f});
+  const auto cut =
+      run_plan(plan_pointwise(DeviceClass::kCpu, "cast", {three.type}, ints), {three}, ints);
+  EXPECT_EQ(cut.as<int32_t>(), (std::vector<int32_t>{2, -2, 0}));
+  const auto truth =
+      run_plan(plan_pointwise(DeviceClass::kCpu, "cast", {halves.type}, bools), {halves}, bools);
+  EXPECT_EQ(truth.bytes, (std::vector<uint8_t>{1, 1, 1, 1}));
+}
+
+TEST(Pointwise, PlanningTwiceGivesEqualLaunches) {
+  const TensorType type{DType::kF32, {5, 32}}, row{DType::kF32, {32}};
+  for (DeviceClass c : kClasses) {
+    EXPECT_TRUE(same_launches(plan_pointwise(c, "add", {type, row}, type),
+                              plan_pointwise(c, "add", {type, row}, type)));
+  }
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const device::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Pointwise, RefusesWhatHasNoKernel) {
+  const TensorType f{DType::kF32, {3}}, i{DType::kI32, {3}}, wide{DType::kF32, {4}};
+  EXPECT_EQ(message_of([&] { plan_pointwise(DeviceClass::kCpu, "exp", {i}, i); }),
+            "[exp] no kernel takes (i32) and gives i32");
+  EXPECT_EQ(message_of([&] { plan_pointwise(DeviceClass::kCpu, "frobnicate", {f}, f); }),
+            "[frobnicate] no such pointwise op");
+  EXPECT_EQ(message_of([&] {
+              plan_pointwise(DeviceClass::kCpu, "add", {f, wide}, wide);
+            }),
+            "[add] shape [3] does not broadcast to [4]");
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing

@@ -1,0 +1,18 @@
+# Reductions: a mean is a divided sum
+foreach(row sum:f32 sum:i32 prod:f32 prod:i32 max:f32 max:i32 min:f32 min:i32 any:bool all:bool)
+  string(REPLACE ":" ";" row ${row})
+  list(GET row 0 kind)
+  list(GET row 1 dtype)
+  foreach(shape rows columns)
+    ballast_kernel(reduce_${shape}_${kind}_${dtype} GENERATOR reduce_${shape}
+                   PARAMS kind=${kind} dtype=${dtype})
+  endforeach()
+endforeach()
+
+foreach(dtype f32 i32)
+  foreach(kind argmax argmin)
+    ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
+  endforeach()
+endforeach()
+
+ballast_oclgrind_filter(Reduce.A* Kinds/*)

@@ -1,0 +1,236 @@
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+#include "kernels/pointwise/pointwise_ops.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+using device::Code;
+using device::fail;
+
+// Neighbouring axes that are all reduced or all kept, as one; outermost first, sizes of 1 dropped.
+struct Group {
+  int64_t extent;
+  bool is_reduced;
+};
+
+std::vector<Group> group_axes(const Shape& shape, const std::vector<int64_t>& axes) {
+  std::vector<Group> groups;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool is_reduced = std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d));
+    if (shape[d] == 1) continue;
+    if (groups.empty() || groups.back().is_reduced != is_reduced) {
+      groups.push_back({1, is_reduced});
+    }
+    groups.back().extent *= shape[d];
+  }
+  return groups;
+}
+
+int64_t product(const std::vector<Group>& groups, size_t begin, size_t end) {
+  int64_t n = 1;
+  for (size_t i = begin; i < end; ++i) n *= groups[i].extent;
+  return n;
+}
+
+// A dense tensor seen around one reduced group.
+struct View {
+  int64_t outer = 1, axis = 1, inner = 1;
+};
+
+View view_around(const std::vector<Group>& groups, size_t axis) {
+  return {product(groups, 0, axis), groups[axis].extent, product(groups, axis + 1, groups.size())};
+}
+
+struct Reduction {
+  DeviceClass device_class;
+  std::string kind;  // of the kernels: "mean" is a divided "sum"
+  DType dtype;
+};
+
+// How many chunks of the axis are reduced on their own, so that few long reductions keep all cores
+// busy. `parts`: the independent pieces of work there are anyway.
+int64_t chunk_count(DeviceClass device_class, const View& view, int64_t parts) {
+  const bool is_cpu = device_class == DeviceClass::kCpu;
+  const int64_t elements_per_chunk = is_cpu ? 16384 : 2048;
+  const int64_t enough = is_cpu ? 8 : 256;
+  if (parts >= enough) return 1;
+  const int64_t elements = view.outer * view.axis * view.inner;
+  const int64_t wanted = std::min(enough / parts, elements / (parts * elements_per_chunk));
+  return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(view.axis, 1));
+}
+
+constexpr int64_t kRowWidth = 32;  // ReduceRows::kWidth
+
+// One launch: `view` in slot `from` to [outer, chunks, inner] in slot `to` (to [outer, chunks] for
+// rows: the chunks of a row side by side).
+void reduce_once(Recorder& recorder, const Reduction& reduction, const View& view, uint32_t from,
+                 uint32_t to, int64_t chunks, int64_t chunk, float divisor) {
+  const bool is_rows = view.inner == 1;
+  const std::string kernel = fmt::format("reduce_{}_{}_{}", is_rows ? "rows" : "columns",
+                                         reduction.kind, name_of(reduction.dtype));
+  const HostFunction function = aot_kernel(kernel, reduction.device_class);
+  const auto operand = [&](uint32_t slot, std::vector<int64_t> extents,
+                           std::vector<int64_t> strides) {
+    return Operand{slot, reduction.dtype, std::move(extents), std::move(strides), {}};
+  };
+  const auto steps = static_cast<int32_t>(chunk);
+  if (is_rows) {
+    constexpr int64_t kElements = 8192;  // per work-group
+    const int64_t rows =
+        std::clamp<int64_t>(kElements / std::max<int64_t>(chunk, 1), 1, view.outer);
+    recorder.call(
+        function, kernel,
+        {operand(from, {view.axis, view.outer}, {1, view.axis}), steps, static_cast<int32_t>(rows),
+         divisor, operand(to, {chunks, view.outer}, {1, chunks})});
+    return;
+  }
+  const bool has_lanes = reduction.device_class == DeviceClass::kCpu && view.inner % kLanes == 0;
+  const int64_t lanes = has_lanes ? kLanes : 1, x = view.inner / lanes;
+  recorder.call(
+      function, kernel,
+      {operand(from, {lanes, x, view.axis, view.outer},
+               {1, lanes, view.inner, view.inner * view.axis}),
+       steps, divisor,
+       operand(to, {lanes, x, chunks, view.outer}, {1, lanes, view.inner, view.inner * chunks})});
+}
+
+struct Chunking {
+  int64_t count, size;
+};
+
+Chunking choose_chunking(DeviceClass device_class, const View& view) {
+  const bool is_rows = view.inner == 1;
+  const int64_t parts = is_rows ? view.outer : view.outer * ((view.inner + 63) / 64);
+  const int64_t unit = is_rows ? kRowWidth : 1;
+  const int64_t wanted = chunk_count(device_class, view, parts);
+  const int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
+  if (size == 0) return {1, unit};
+  return {std::max<int64_t>(1, (view.axis + size - 1) / size), size};
+}
+
+// One reduced group; long ones in two launches through the workspace.
+Plan plan_single(const Reduction& reduction, const View& view, float divisor) {
+  Recorder recorder;
+  const Chunking chunking = choose_chunking(reduction.device_class, view);
+  if (chunking.count == 1) {
+    reduce_once(recorder, reduction, view, 0, 1, 1, chunking.size, divisor);
+    return recorder.finish();
+  }
+  reduce_once(recorder, reduction, view, 0, 2, chunking.count, chunking.size, 1);
+  const View partial{view.outer, chunking.count, view.inner};
+  const int64_t all = (chunking.count + kRowWidth - 1) / kRowWidth * kRowWidth;
+  reduce_once(recorder, reduction, partial, 2, 1, 1, all, divisor);
+  return recorder.finish(static_cast<uint64_t>(view.outer * chunking.count * view.inner) *
+                         size_of(reduction.dtype));
+}
+
+int64_t whole_chunk(const View& view) {
+  return std::max<int64_t>(1, (view.axis + kRowWidth - 1) / kRowWidth) * kRowWidth;
+}
+
+// Two reduced groups: the inner one into the workspace, then the outer one.
+Plan plan_double(const Reduction& reduction, std::vector<Group> groups, size_t outer_axis,
+                 size_t inner_axis, float divisor) {
+  Recorder recorder;
+  const View first = view_around(groups, inner_axis);
+  reduce_once(recorder, reduction, first, 0, 2, 1, whole_chunk(first), 1);
+  groups[inner_axis].extent = 1;
+  const View second = view_around(groups, outer_axis);
+  reduce_once(recorder, reduction, second, 2, 1, 1, whole_chunk(second), divisor);
+  return recorder.finish(static_cast<uint64_t>(first.outer * first.inner) *
+                         size_of(reduction.dtype));
+}
+
+// Three and more: the kept groups are moved to the front in the workspace, then rows are reduced.
+Plan plan_many(const Reduction& reduction, const std::vector<Group>& groups, float divisor) {
+  Shape shape;
+  std::vector<int64_t> strides;
+  View view;
+  for (bool is_reduced : {false, true}) {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].is_reduced != is_reduced) continue;
+      shape.push_back(groups[i].extent);
+      strides.push_back(product(groups, i + 1, groups.size()));
+      (is_reduced ? view.axis : view.outer) *= groups[i].extent;
+    }
+  }
+  Plan plan = plan_copy(reduction.device_class, reduction.dtype, shape, strides);
+  for (device::Launch& launch : plan.launches) {
+    for (device::Arg& arg : launch.args) {
+      if (arg.kind == device::Arg::Kind::kBuffer && arg.slot == 1) arg.slot = 2;
+    }
+  }
+  Recorder recorder;
+  reduce_once(recorder, reduction, view, 2, 1, 1, whole_chunk(view), divisor);
+  for (device::Launch& launch : recorder.finish().launches) {
+    plan.launches.push_back(std::move(launch));
+  }
+  plan.workspace_bytes = static_cast<uint64_t>(view.outer * view.axis) * size_of(reduction.dtype);
+  return plan;
+}
+
+Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
+              int64_t axis) {
+  const Shape& shape = input.shape;
+  View view;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= shape[d];
+  }
+  if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
+  const std::string kernel = fmt::format("{}_{}", kind, name_of(input.dtype));
+  // Rows lie in lanes where there is no inner dimension.
+  const bool is_rows = view.inner == 1;
+  const int64_t across = is_rows ? view.outer : view.inner;
+  const bool has_lanes = device_class == DeviceClass::kCpu && across % kLanes == 0;
+  const int64_t lanes = has_lanes ? kLanes : 1, x = across / lanes;
+  const int64_t outer = is_rows ? 1 : view.outer;
+  const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel,
+                {Operand{0,
+                         input.dtype,
+                         {lanes, x, view.axis, outer},
+                         {between, between * lanes, step, view.inner * view.axis},
+                         {}},
+                 Operand{1, DType::kI32, {lanes, x, outer}, {1, lanes, across}, {}}});
+  return recorder.finish();
+}
+
+}  // namespace
+
+Plan plan_reduce(DeviceClass device_class, const std::string& kind, const TensorType& input,
+                 const std::vector<int64_t>& axes, const TensorType& output) {
+  if (output.elements() == 0) return {};
+  if (kind == "argmax" || kind == "argmin") {
+    if (axes.size() != 1) fail(Code::kInvalidArgument, "[{}] takes one axis", kind);
+    return plan_arg(device_class, kind, input, axes[0]);
+  }
+  const bool is_mean = kind == "mean";
+  if (is_mean && input.dtype != DType::kF32) {
+    fail(Code::kUnimplemented, "[mean] no kernel takes {}", name_of(input.dtype));
+  }
+  const Reduction reduction{device_class, is_mean ? "sum" : kind, input.dtype};
+  std::vector<Group> groups = group_axes(input.shape, axes);
+  std::vector<size_t> reduced;
+  int64_t count = 1;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].is_reduced) continue;
+    reduced.push_back(i);
+    count *= groups[i].extent;
+  }
+  const float divisor = is_mean ? static_cast<float>(count) : 1.0f;
+  if (reduced.empty()) {  // nothing but axes of size 1: every element is its own reduction
+    return plan_single(reduction, {1, 1, input.elements()}, divisor);
+  }
+  if (reduced.size() == 1) return plan_single(reduction, view_around(groups, reduced[0]), divisor);
+  if (reduced.size() == 2) {
+    return plan_double(reduction, groups, reduced[0], reduced[1], divisor);
+  }
+  return plan_many(reduction, groups, divisor);
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,4 @@
+ballast_kernel(softmax_cross_entropy GENERATOR cross_entropy)
+ballast_kernel(softmax_cross_entropy_grad GENERATOR cross_entropy_grad)
+
+ballast_oclgrind_filter(CrossEntropy.*)

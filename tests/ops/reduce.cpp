@@ -1,0 +1,125 @@
+#include "tests/op_table.h"
+#include "tests/samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ballast::tests {
+
+namespace {
+
+// Gathers, per output element, the input elements that are reduced into it, in order.
+ReferenceOp reduction(std::function<double(const Elements&)> function) {
+  return [function](const std::vector<HostArray>& inputs, const Attrs& attrs,
+                    std::vector<HostArray>& outputs) {
+    const Shape& shape = inputs[0].type.shape;
+    bool has_axis = std::any_of(attrs.begin(), attrs.end(),
+                                [](const auto& attr) { return attr.first == "axis"; });
+    std::vector<int64_t> axes =
+        has_axis ? std::vector<int64_t>{int_attr(attrs, "axis")} : ints_attr(attrs, "axes");
+    std::vector<bool> is_reduced(shape.size(), axes.empty());
+    for (int64_t axis : axes) is_reduced[static_cast<size_t>(axis)] = true;
+    Shape kept;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (!is_reduced[axis]) kept.push_back(shape[axis]);
+    }
+    std::vector<Elements> groups(outputs[0].values.size());
+    for (size_t i = 0; i < inputs[0].values.size(); ++i) {
+      Index index = index_of(i, shape);
+      Index target;
+      for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (!is_reduced[axis]) target.push_back(index[axis]);
+      }
+      groups[flat_of(target, kept)].push_back(inputs[0].values[i]);
+    }
+    for (size_t i = 0; i < groups.size(); ++i) outputs[0].values[i] = function(groups[i]);
+  };
+}
+
+double sum(const Elements& e) {
+  double total = 0;
+  for (double value : e) total += value;
+  return total;
+}
+
+double product(const Elements& e) {
+  double total = 1;
+  for (double value : e) total *= value;
+  return total;
+}
+
+double extremum(const Elements& e, double (*better)(double, double)) {
+  double best = e.at(0);
+  for (double value : e) best = std::isnan(best) ? best : better(value, best);
+  return best;
+}
+
+// The lowest index of a NaN, else of the extremum.
+double position(const Elements& e, double (*better)(double, double)) {
+  double best = extremum(e, better);
+  for (size_t i = 0; i < e.size(); ++i) {
+    if (e[i] == best || (std::isnan(best) && std::isnan(e[i]))) return static_cast<double>(i);
+  }
+  return -1;
+}
+
+void add_reductions(OpFamilies& table) {
+  auto attrs = [](std::vector<int64_t> axes, int64_t keep_dims) {
+    return Attrs{{"axes", std::move(axes)}, {"keep_dims", keep_dims}};
+  };
+  struct Call {
+    Shape shape;
+    std::vector<int64_t> axes;
+    int64_t keep_dims;
+  };
+  const std::vector<Call> calls = {
+      {{7}, {}, 0},        {{3, 5}, {0}, 0}, {{3, 5}, {1}, 1}, {{2, 3, 4}, {0, 2}, 0},
+      {{2, 3, 4}, {1}, 1}, {{3, 4}, {}, 1},  {{}, {}, 0},      {{1, 6}, {0}, 0},
+      {{2, 130}, {1}, 0}};
+  for (const Call& call : calls) {
+    for (const char* op :
+         {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"}) {
+      bool is_small = TensorType{DType::kF32, call.shape}.elements() < 100;
+      OpCase& added =
+          table.add(op, {real(call.shape, 0.6, 1.6)}, attrs(call.axes, call.keep_dims), is_small);
+      added.rtol = 1e-4;
+    }
+    for (const char* op : {"reduce_any", "reduce_all"}) {
+      table.add(op, {boolean(call.shape)}, attrs(call.axes, call.keep_dims));
+    }
+  }
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_prod"}) {
+    table.add(op, {real({0, 3}, 0, 1)}, attrs({0}, 0));
+  }
+  for (const char* op : {"reduce_max", "reduce_min", "reduce_sum", "reduce_prod"}) {
+    table.add(op, {special()}, attrs({}, 0));
+  }
+  for (const char* op : {"argmax", "argmin"}) {
+    table.add(op, {real({4, 9}, -2, 2)}, {{"axis", int64_t{1}}});
+    table.add(op, {real({4, 9, 3}, -2, 2)}, {{"axis", int64_t{1}}});
+    table.add(op, {special()}, {{"axis", int64_t{0}}});
+    HostArray ties = whole({5, 12}, 3);
+    ties.type.dtype = DType::kF32;
+    table.add(op, {ties}, {{"axis", int64_t{1}}});
+  }
+}
+}  // namespace
+
+void add_reduce(OpFamilies& table) {
+  table.references.insert({
+      {"reduce_sum", reduction(sum)},
+      {"reduce_mean",
+       reduction([](const Elements& e) { return sum(e) / static_cast<double>(e.size()); })},
+      {"reduce_max", reduction([](const Elements& e) { return extremum(e, larger); })},
+      {"reduce_min", reduction([](const Elements& e) { return extremum(e, smaller); })},
+      {"reduce_prod", reduction(product)},
+      {"reduce_any", reduction([](const Elements& e) { return truth(sum(e) > 0); })},
+      {"reduce_all",
+       reduction([](const Elements& e) { return truth(sum(e) == static_cast<double>(e.size())); })},
+      {"argmax", reduction([](const Elements& e) { return position(e, larger); })},
+      {"argmin", reduction([](const Elements& e) { return position(e, smaller); })},
+  });
+  add_reductions(table);
+}
+
+}  // namespace ballast::tests

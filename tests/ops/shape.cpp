@@ -1,0 +1,71 @@
+#include "tests/op_table.h"
+#include "tests/samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ballast::tests {
+
+namespace {
+
+void broadcast_to(const std::vector<HostArray>& inputs, const Attrs&,
+                  std::vector<HostArray>& outputs) {
+  for (size_t i = 0; i < outputs[0].values.size(); ++i) {
+    outputs[0].values[i] = broadcast_value(inputs[0], index_of(i, outputs[0].type.shape));
+  }
+}
+
+void copy_values(const std::vector<HostArray>& inputs, const Attrs&,
+                 std::vector<HostArray>& outputs) {
+  outputs[0].values = inputs[0].values;
+}
+
+void transpose(const std::vector<HostArray>& inputs, const Attrs& attrs,
+               std::vector<HostArray>& outputs) {
+  const std::vector<int64_t>& perm = ints_attr(attrs, "perm");
+  for (size_t i = 0; i < outputs[0].values.size(); ++i) {
+    Index target = index_of(i, outputs[0].type.shape);
+    Index source(perm.size());
+    for (size_t axis = 0; axis < perm.size(); ++axis) {
+      source[static_cast<size_t>(perm[axis])] = target[axis];
+    }
+    outputs[0].values[i] = inputs[0].values[flat_of(source, inputs[0].type.shape)];
+  }
+}
+
+void add_shape_ops(OpFamilies& table) {
+  auto dtype = [](DType type) { return Attrs{{"dtype", static_cast<int64_t>(type)}}; };
+  table.add("cast", {real({3, 7}, -5, 5)}, dtype(DType::kI32));
+  table.add("cast", {real({3, 7}, 0, 5)}, dtype(DType::kU8));
+  table.add("cast", {whole({9}, 3)}, dtype(DType::kF32));
+  table.add("cast", {whole({9}, 3)}, dtype(DType::kBool));
+  table.add("cast", {boolean({9})}, dtype(DType::kF32));
+  table.add("cast", {boolean({9})}, dtype(DType::kI32));
+  auto shape = [](Shape to) { return Attrs{{"shape", std::move(to)}}; };
+  table.add("broadcast_to", {real({}, -2, 2)}, shape({3, 4}), true);
+  table.add("broadcast_to", {real({4, 1}, -2, 2)}, shape({2, 4, 3}), true);
+  table.add("broadcast_to", {real({5}, -2, 2)}, shape({0, 5}));
+  table.add("broadcast_to", {whole({3}, 9)}, shape({2, 3}));
+  table.add("reshape", {real({3, 4}, -2, 2)}, shape({2, 6}), true);
+  table.add("reshape", {real({1}, -2, 2)}, shape({}), true);
+  table.add("reshape", {real({0, 3}, -2, 2)}, shape({3, 0, 2}));
+  auto perm = [](std::vector<int64_t> order) { return Attrs{{"perm", std::move(order)}}; };
+  table.add("transpose", {real({3, 5}, -2, 2)}, perm({1, 0}), true);
+  table.add("transpose", {real({2, 3, 5}, -2, 2)}, perm({1, 2, 0}), true);
+  table.add("transpose", {real({33, 65}, -2, 2)}, perm({1, 0}));
+  table.add("transpose", {real({2, 3, 4, 5}, -2, 2)}, perm({0, 2, 1, 3}));
+  table.add("transpose", {real({}, -2, 2)}, perm({}), true);
+  table.add("transpose", {whole({3, 5}, 9)}, perm({1, 0}));
+}
+}  // namespace
+
+void add_shape(OpFamilies& table) {
+  table.references.insert({
+      {"broadcast_to", broadcast_to},
+      {"reshape", copy_values},
+      {"transpose", transpose},
+  });
+  add_shape_ops(table);
+}
+
+}  // namespace ballast::tests
