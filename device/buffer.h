@@ -17,7 +17,7 @@ class Buffer;
 using BufferPtr = std::shared_ptr<Buffer>;
 struct StreamState;
 
-class Buffer {
+class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   static BufferPtr create(const DevicePtr& device, uint64_t size);
   // `offset` a multiple of info().buffer_alignment; keeps parent alive.

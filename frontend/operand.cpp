@@ -7,16 +7,11 @@ namespace {
 thread_local bool has_scope = false;
 thread_local Where scope;
 
-bool is_real(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 }  // namespace
 
 Tensor Operand::as(DType dtype) const {
   if (!is_number_) return tensor_;
-  if (is_real_ && !is_real(dtype)) {
+  if (is_real_ && !is_float(dtype)) {
     fail(BALLAST_INVALID_ARGUMENT, "[operand] {} stands beside a tensor of {} (at {})", number_,
          name_of(dtype), to_string(where_));
   }

@@ -128,12 +128,24 @@ void Tensor::sync() const {
   if (!is_on_host()) buffer()->device()->sync();
 }
 
-void Tensor::check_host_type(DType wanted) const {
+std::vector<uint8_t> Tensor::host_bytes_as(DType wanted) const {
+  bool is_narrow = dtype() == DType::kBF16 || dtype() == DType::kF16;
+  if (wanted == DType::kF32 && is_narrow) return as_host(wanted).to_host_bytes();
   bool is_byte = wanted == DType::kU8 && dtype() == DType::kBool;
   if (dtype() != wanted && !is_byte) {
     fail(BALLAST_INVALID_ARGUMENT, "[to_host] the tensor is {}, asked for as {}",
          ballast::to_string(type()), name_of(wanted));
   }
+  return to_host_bytes();
+}
+
+Tensor Tensor::as_host(DType to) const {
+  std::vector<uint8_t> from = to_host_bytes(), converted;
+  for (size_t at = 0; at < from.size(); at += size_of(dtype())) {
+    std::vector<uint8_t> element = encode(decode(from.data() + at, dtype()), to);
+    converted.insert(converted.end(), element.begin(), element.end());
+  }
+  return on_host_bytes(std::move(converted), {to, shape()});
 }
 
 namespace {

@@ -27,6 +27,11 @@ class Tensor {
   static Tensor from_host(const std::vector<T>& values, Shape shape) {
     return on_host(values, std::move(shape)).to_device();
   }
+  // Converted on the host first, e.g. floats to bf16 (to nearest even).
+  template <class T>
+  static Tensor from_host(const std::vector<T>& values, Shape shape, DType dtype) {
+    return on_host(values, std::move(shape)).as_host(dtype).to_device();
+  }
   // A value kept in host memory; jit and sink take it from there within their one call.
   template <class T>
   static Tensor on_host(const std::vector<T>& values, Shape shape);
@@ -45,7 +50,8 @@ class Tensor {
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   int64_t elements() const { return type().elements(); }
 
-  // The elements; waits for them. The type must fit the dtype (uint8_t reads bool too).
+  // The elements; waits for them. The type must fit the dtype (uint8_t reads bool too, float reads
+  // bf16 and f16).
   template <class T>
   std::vector<T> to_host() const;
   template <class T>
@@ -70,7 +76,9 @@ class Tensor {
   struct Node;
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   const Node& node() const;  // throws for an undefined tensor
-  void check_host_type(DType wanted) const;
+  // The elements in host memory, ready to be read as `wanted`.
+  std::vector<uint8_t> host_bytes_as(DType wanted) const;
+  Tensor as_host(DType dtype) const;  // converted, in host memory
 
   std::shared_ptr<Node> node_;
 };
@@ -95,8 +103,7 @@ Tensor Tensor::on_host(const std::vector<T>& values, Shape shape) {
 
 template <class T>
 std::vector<T> Tensor::to_host() const {
-  check_host_type(dtype_of<T>());
-  std::vector<uint8_t> bytes = to_host_bytes();
+  std::vector<uint8_t> bytes = host_bytes_as(dtype_of<T>());
   if constexpr (std::is_same_v<T, bool>) {
     return std::vector<bool>(bytes.begin(), bytes.end());
   } else {

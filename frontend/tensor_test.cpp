@@ -26,6 +26,24 @@ TEST(TensorTest, RoundTripsEveryElementType) {
   EXPECT_TRUE(Tensor::from_host<float>({}, {0, 3}).to_host<float>().empty());
 }
 
+TEST(TensorTest, NarrowFloatsConvertOnTheHost) {
+  const std::vector<float> values = {1, -0.0f, 1.00390625f, 1.01171875f, 3e38f, 1e-40f, 70000};
+  Tensor bf16 = Tensor::from_host(values, {7}, DType::kBF16);
+  EXPECT_EQ(bf16.dtype(), DType::kBF16);
+  EXPECT_EQ(bf16.to_host<float>(), ops::cast(bf16, DType::kF32).to_host<float>());
+  // Ties go to the even neighbour: 1 + 2^-8 down to 1, 1 + 3 2^-8 up to 1 + 2^-6.
+  EXPECT_EQ(bf16.to_host<float>()[2], 1);
+  EXPECT_EQ(bf16.to_host<float>()[3], 1.015625f);
+  Tensor f16 = Tensor::from_host(values, {7}, DType::kF16);
+  EXPECT_EQ(f16.to_host<float>()[6], std::numeric_limits<float>::infinity());
+  // Host and device round alike.
+  Tensor f32 = Tensor::from_host(values, {7});
+  EXPECT_EQ(ops::cast(f32, DType::kBF16).to_host_bytes(), bf16.to_host_bytes());
+  EXPECT_EQ(ops::cast(f32, DType::kF16).to_host_bytes(), f16.to_host_bytes());
+  EXPECT_EQ((bf16 * 2.0f + 1).dtype(), DType::kBF16);
+  EXPECT_EQ(Tensor::full({2}, 0.5, DType::kBF16).to_string(), "bf16[2] [0.5, 0.5]");
+}
+
 TEST(TensorTest, FillsAndPrints) {
   EXPECT_EQ(Tensor::full({2, 2}, 7, DType::kI32).to_string(), "i32[2, 2] [[7, 7], [7, 7]]");
   EXPECT_EQ(Tensor::scalar(0.5).to_string(), "f32[] 0.5");

@@ -4,7 +4,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace ballast {
 
@@ -56,7 +59,46 @@ const char* name_of(DType dtype) {
   return "?";
 }
 
+bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
 namespace {
+
+// A 16-bit float with `digits` bits of significand (the hidden one too) and exponents down to
+// `lowest` for normal numbers.
+struct Narrow {
+  int digits, lowest;
+
+  uint16_t infinity() const {
+    return static_cast<uint16_t>(0x7fff >> (digits - 1) << (digits - 1));
+  }
+
+  uint16_t encode(double value) const {
+    const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    if (std::isnan(value)) return sign | infinity() | static_cast<uint16_t>(1 << (digits - 2));
+    if (std::isinf(value)) return sign | infinity();
+    // In units of the last place; nearbyint rounds half to even. A carry moves into the exponent.
+    const int exponent = value == 0 ? lowest : std::max(std::ilogb(value), lowest);
+    const double units = std::nearbyint(std::ldexp(std::fabs(value), digits - 1 - exponent));
+    const int64_t bits =
+        static_cast<int64_t>(units) + (static_cast<int64_t>(exponent - lowest) << (digits - 1));
+    return sign | static_cast<uint16_t>(std::min<int64_t>(bits, infinity()));
+  }
+
+  double decode(uint16_t bits) const {
+    const int magnitude = bits & 0x7fff, hidden = 1 << (digits - 1);
+    const double sign = bits & 0x8000 ? -1 : 1;
+    if (magnitude > infinity()) return std::numeric_limits<double>::quiet_NaN();
+    if (magnitude == infinity()) return sign * std::numeric_limits<double>::infinity();
+    const int exponent = magnitude >> (digits - 1), fraction = magnitude & (hidden - 1);
+    const int units = exponent == 0 ? fraction : fraction | hidden;
+    return sign * std::ldexp(units, lowest - (digits - 1) + std::max(exponent - 1, 0));
+  }
+};
+
+constexpr Narrow kBF16Format{8, -126}, kF16Format{11, -14};
 
 template <class T>
 std::vector<uint8_t> bytes_of(T value) {
@@ -73,6 +115,10 @@ std::vector<uint8_t> encode(double value, DType dtype) {
       return bytes_of(static_cast<float>(value));
     case DType::kF64:
       return bytes_of(value);
+    case DType::kBF16:
+      return bytes_of(kBF16Format.encode(value));
+    case DType::kF16:
+      return bytes_of(kF16Format.encode(value));
     case DType::kI32:
       return bytes_of(static_cast<int32_t>(value));
     case DType::kI64:
@@ -81,16 +127,16 @@ std::vector<uint8_t> encode(double value, DType dtype) {
       return bytes_of(static_cast<uint8_t>(value));
     case DType::kBool:
       return bytes_of(static_cast<uint8_t>(value != 0));
-    default:
-      fail(BALLAST_UNIMPLEMENTED, "[scalar] no host values of dtype {}", name_of(dtype));
   }
+  fail(BALLAST_INVALID_ARGUMENT, "[scalar] {} is no element type", static_cast<int>(dtype));
 }
 
 double decode(const uint8_t* bytes, DType dtype) {
-  auto as = [bytes](auto zero) {
+  auto read = [bytes](auto zero) {
     std::memcpy(&zero, bytes, sizeof(zero));
-    return static_cast<double>(zero);
+    return zero;
   };
+  auto as = [&](auto zero) { return static_cast<double>(read(zero)); };
   switch (dtype) {
     case DType::kF32:
       return as(float{});
@@ -103,9 +149,12 @@ double decode(const uint8_t* bytes, DType dtype) {
     case DType::kU8:
     case DType::kBool:
       return as(uint8_t{});
-    default:
-      fail(BALLAST_UNIMPLEMENTED, "[to_host] no host values of dtype {}", name_of(dtype));
+    case DType::kBF16:
+      return kBF16Format.decode(read(uint16_t{}));
+    case DType::kF16:
+      return kF16Format.decode(read(uint16_t{}));
   }
+  fail(BALLAST_INVALID_ARGUMENT, "[to_host] {} is no element type", static_cast<int>(dtype));
 }
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }

@@ -38,7 +38,9 @@ const char* name_of(DType dtype);               // "f32", "i32", "bool", ...
 std::string to_string(const Shape& shape);      // "[64, 784]"
 std::string to_string(const TensorType& type);  // "f32[64, 784]"
 
-// One element as bytes and back.
+bool is_float(DType dtype);  // f32, f64, bf16 or f16
+
+// One element as bytes and back. bf16 and f16 round to nearest even, from the double itself.
 std::vector<uint8_t> encode(double value, DType dtype);
 double decode(const uint8_t* bytes, DType dtype);
 

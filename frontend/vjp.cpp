@@ -45,7 +45,7 @@ class Reverse {
   // Adds the backward equations to the open trace; `values` are those of the forward run.
   Cotangents run(const Environment& values) {
     const Atom& loss = program_.outputs[0];
-    if (loss.var) cotangents_.add(loss.var, Tensor::scalar(1));
+    if (loss.var) cotangents_.add(loss.var, Tensor::scalar(1, loss.var->type.dtype));
     const auto& equations = program_.equations;
     for (auto it = equations.rbegin(); it != equations.rend(); ++it) {
       if (is_active(it->inputs)) run(*it, values);
@@ -97,14 +97,14 @@ void check_loss(const Program& program) {
     fail(BALLAST_INVALID_ARGUMENT, "[grad] the function returns nothing to differentiate");
   }
   const TensorType& type = program.outputs[0].type();
-  if (type != TensorType{DType::kF32, {}}) {
+  if (!is_float(type.dtype) || !type.shape.empty()) {
     std::string line;
     for (const Equation& equation : program.equations) {
       for (const Var& var : equation.outputs) {
         if (var == program.outputs[0].var) line = " (at " + to_string(equation.where) + ")";
       }
     }
-    fail(BALLAST_INVALID_ARGUMENT, "[grad] the loss is {}, expected an f32 scalar{}",
+    fail(BALLAST_INVALID_ARGUMENT, "[grad] the loss is {}, expected a float scalar{}",
          to_string(type), line);
   }
 }
@@ -124,6 +124,10 @@ std::vector<Var> variables_of(const Program& program, const std::vector<size_t>&
   return wrt;
 }
 
+Tensor zeros_like(const Parameter& parameter) {
+  return Tensor::zeros(parameter.shape(), parameter.type().dtype);
+}
+
 }  // namespace
 
 Program vjp(const Program& program, const std::vector<size_t>& inputs,
@@ -141,7 +145,7 @@ Program vjp(const Program& program, const std::vector<size_t>& inputs,
     std::vector<Tensor> outputs = values.get(program.outputs);
     for (size_t i = 0; i < wrt.size(); ++i) {
       outputs.push_back(wrt[i] ? cotangents.get_or_zero(wrt[i])
-                               : Tensor::zeros(weights[i - inputs.size()].shape()));
+                               : zeros_like(weights[i - inputs.size()]));
     }
     values.assign_effects(program);
     return outputs;
@@ -176,8 +180,8 @@ std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& 
   for (int position : request.positions) {
     inputs.push_back(leaf_of(position, leaf_counts));
     const TensorType& type = leaves[inputs.back()].type();
-    if (type.dtype != DType::kF32) {
-      fail(BALLAST_INVALID_ARGUMENT, "[grad] argument {} is {}, expected f32", position,
+    if (!is_float(type.dtype)) {
+      fail(BALLAST_INVALID_ARGUMENT, "[grad] argument {} is {}, expected a float", position,
            to_string(type));
     }
   }

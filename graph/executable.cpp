@@ -45,8 +45,8 @@ void Executable::record() {
   for (const Node& node : graph_.nodes()) {
     const OpCall call{node.op, node.attrs, graph_.types(node.inputs)};
     plans.push_back(node.op->is_alias ? Plan{}
-                                      : node.op->plan(device_->info().device_class, call,
-                                                      graph_.types(node.outputs)));
+                                      : make_plan(device_->info().device_class, call,
+                                                  graph_.types(node.outputs)));
     workspace_bytes.push_back(plans.back().workspace_bytes);
     if (node.op->is_alias) continue;
     for (const auto* ids : {&node.inputs, &node.outputs}) {
@@ -63,6 +63,9 @@ void Executable::record() {
     for (ValueId id : node.outputs) operands.push_back(operand(id));
     if (workspace_bytes[i] > 0) {
       operands.push_back({arena_view(memory_.workspaces[i], workspace_bytes[i])});
+      for (const kernels::Region& region : plans[i].regions) {
+        operands.push_back({arena_view(memory_.workspaces[i] + region.offset, region.bytes)});
+      }
     }
     for (device::Launch& launch : plans[i].launches) list_.append(launch, operands);
   }

@@ -1,5 +1,7 @@
 #include "graph/op.h"
 
+#include "kernels/widen.h"
+
 #include <algorithm>
 #include <map>
 
@@ -68,6 +70,65 @@ std::string describe(const std::vector<TensorType>& types) {
   return text;
 }
 
+bool has(const std::vector<size_t>& list, size_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// A call with f32 in place of bf16 or f16.
+struct Widened {
+  OpCall call;
+  DType narrow = DType::kF32;
+
+  std::vector<TensorType> narrowed(std::vector<TensorType> outputs) const {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].dtype == DType::kF32 && !has(call.op->f32_outputs, i)) {
+        outputs[i].dtype = narrow;
+      }
+    }
+    return outputs;
+  }
+};
+
+Widened widened(const OpCall& call) {
+  Widened result{call};
+  std::optional<DType> narrow;
+  for (size_t pass : {0, 1}) {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const DType dtype = call.inputs[i].dtype;
+      if (dtype != DType::kF32 && !kernels::is_narrow_float(dtype)) continue;
+      const bool may_be_f32 = has(call.op->f32_inputs, i);
+      if (may_be_f32 != (pass == 1)) continue;
+      if (!narrow) narrow = dtype;
+      if (dtype != *narrow && !(may_be_f32 && dtype == DType::kF32)) {
+        fail(Code::kInvalidArgument, "input {} is {} beside {}: float inputs need one dtype", i,
+             name_of(dtype), name_of(*narrow));
+      }
+      result.call.inputs[i].dtype = DType::kF32;
+    }
+  }
+  result.narrow = *narrow;
+  return result;
+}
+
+bool has_narrow_inputs(const OpCall& call) {
+  return std::any_of(call.inputs.begin(), call.inputs.end(),
+                     [](const TensorType& type) { return kernels::is_narrow_float(type.dtype); });
+}
+
+// Whether the op's own rule takes the call; if so, `outputs` is what it gives.
+bool is_native(const OpCall& call, std::vector<TensorType>* outputs) {
+  if (!has_narrow_inputs(call)) {
+    *outputs = call.op->infer(call);
+    return true;
+  }
+  try {
+    *outputs = call.op->infer(call);
+    return true;
+  } catch (const device::Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Attrs OpDef::normalise(Attrs given) const {
@@ -117,13 +178,32 @@ OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> i
 
 std::vector<TensorType> infer(const OpCall& call) {
   try {
-    std::vector<TensorType> outputs = call.op->infer(call);
+    std::vector<TensorType> outputs;
+    if (!is_native(call, &outputs)) {
+      const Widened wide = widened(call);
+      outputs = wide.narrowed(call.op->infer(wide.call));
+    }
     for (const TensorType& output : outputs) check_size(output);
     return outputs;
   } catch (const device::Error& error) {
     throw device::Error(error.code(), fmt::format("[{}] {}; inputs are {}", call.op->name,
                                                   error.what(), describe(call.inputs)));
   }
+}
+
+Plan make_plan(kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>& outputs) {
+  std::vector<TensorType> own;
+  if (is_native(call, &own)) return call.op->plan(device_class, call, outputs);
+  const Widened wide = widened(call);
+  const std::vector<TensorType> wide_outputs = call.op->infer(wide.call);
+  std::vector<kernels::WidenedOperand> ins, outs;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    ins.push_back({call.inputs[i], wide.call.inputs[i]});
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) outs.push_back({outputs[i], wide_outputs[i]});
+  return kernels::widen(device_class, ins, outs,
+                        call.op->plan(device_class, wide.call, wide_outputs));
 }
 
 void check_size(const TensorType& type) {

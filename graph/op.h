@@ -51,6 +51,9 @@ struct OpDef {
   std::vector<std::pair<size_t, size_t>> in_place;
   // The output is the input's memory under another shape: graphs launch nothing for it.
   bool is_alias = false;
+  // Float operands that stay f32 when the others are bf16 or f16 (make_plan says how such a call
+  // runs): inputs that may be f32 beside narrow ones, outputs that always are.
+  std::vector<size_t> f32_inputs, f32_outputs;
   // A row of kernels/pointwise/pointwise_ops.inc: may join a fused chain.
   bool is_pointwise = false;
   // Made by passes only: not in the listing for callers.
@@ -67,8 +70,15 @@ const std::vector<const OpDef*>& list_ops();
 
 // Finds the op (kNotFound names near misses), checks the attributes and the number of inputs.
 OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs);
-// infer with the op's name and inputs put before the message of what it throws.
+// What the op infers, with its name and inputs put before the message of what it throws.
+//
+// An op whose own rule refuses bf16 or f16 takes them nevertheless where it takes f32: its float
+// inputs (but those in f32_inputs) have one dtype, and its float outputs (but those in f32_outputs)
+// get it.
 std::vector<TensorType> infer(const OpCall& call);
+// The op's launches; where infer had to put f32 for a narrow type, those for f32 between casts.
+Plan make_plan(kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>& outputs);
 
 // Throws kInvalidArgument for a negative extent or a size in bytes beyond 2^62.
 void check_size(const TensorType& type);

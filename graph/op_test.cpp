@@ -2,6 +2,8 @@
 
 #include "graph/test_support.h"
 
+#include <set>
+
 namespace ballast::graph {
 namespace {
 
@@ -101,6 +103,51 @@ TEST(Op, CrossEntropyAndOptimizers) {
   expect_error(Code::kInvalidArgument, "grad (input 1) needs the parameter's type f32[3]", [] {
     infer_types("apply_gradient_descent", {}, {f32({3}), f32({4}), f32({})});
   });
+}
+
+TEST(Op, NarrowFloatsStandInForF32) {
+  const auto bf16 = [](Shape shape) { return TensorType{DType::kBF16, std::move(shape)}; };
+  const auto f16 = [](Shape shape) { return TensorType{DType::kF16, std::move(shape)}; };
+  EXPECT_EQ(infer_types("matmul", {}, {bf16({2, 3}), bf16({3, 5})})[0], bf16({2, 5}));
+  EXPECT_EQ(infer_types("reduce_mean", {}, {f16({4})})[0], f16({}));
+  EXPECT_EQ(infer_types("argmax", {}, {bf16({2, 3})})[0], i32({2}));
+  EXPECT_EQ(infer_types("softmax_cross_entropy", {}, {bf16({4, 10}), i32({4})})[0], bf16({4}));
+  // The learning rate may stay f32.
+  for (const TensorType& rate : {f32({}), bf16({})}) {
+    EXPECT_EQ(infer_types("apply_gradient_descent", {}, {bf16({3}), bf16({3}), rate})[0],
+              bf16({3}));
+  }
+  expect_error(Code::kInvalidArgument,
+               "[matmul] input 1 is f32 beside bf16: float inputs need one dtype", [&] {
+                 infer_types("matmul", {}, {bf16({2, 3}), f32({3, 5})});
+               });
+  expect_error(Code::kInvalidArgument, "input 2 is bf16 beside f32", [&] {
+    infer_types("apply_gradient_descent", {}, {f32({3}), f32({3}), bf16({})});
+  });
+  expect_error(Code::kInvalidArgument, "[matmul] inner extents differ", [&] {
+    infer_types("matmul", {}, {bf16({2, 3}), bf16({4, 5})});
+  });
+}
+
+// Casts in, the f32 plan, a cast out; operands of their own type stay where they are.
+TEST(Op, NarrowPlansKeepWideOperandsInTheWorkspace) {
+  const OpCall call =
+      make_call("softmax_cross_entropy", {}, {{DType::kBF16, {4, 10}}, {DType::kI32, {4}}});
+  const Plan plan = make_plan(kernels::DeviceClass::kCpu, call, infer(call));
+  ASSERT_EQ(plan.launches.size(), 3u);
+  ASSERT_EQ(plan.regions.size(), 2u);  // logits and losses in f32: slots 4 and 5
+  EXPECT_EQ(plan.regions[0].bytes, 160u);
+  EXPECT_EQ(plan.regions[1].bytes, 16u);
+  EXPECT_GE(plan.regions[1].offset, plan.regions[0].bytes);
+  EXPECT_GE(plan.workspace_bytes, plan.regions[1].offset + plan.regions[1].bytes);
+  std::vector<std::set<uint32_t>> slots;
+  for (const device::Launch& launch : plan.launches) {
+    slots.emplace_back();
+    for (const device::Arg& arg : launch.args) {
+      if (arg.kind == device::Arg::Kind::kBuffer) slots.back().insert(arg.slot);
+    }
+  }
+  EXPECT_EQ(slots, (std::vector<std::set<uint32_t>>{{0, 4}, {1, 4, 5}, {2, 5}}));
 }
 
 TEST(Op, ListingIsSortedAndComplete) {

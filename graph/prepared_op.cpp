@@ -11,7 +11,7 @@ PreparedOp::PreparedOp(device::DevicePtr device, OpCall call)
     : device_(std::move(device)),
       call_(std::move(call)),
       outputs_(infer(call_)),
-      plan_(call_.op->plan(device_->info().device_class, call_, outputs_)) {}
+      plan_(make_plan(device_->info().device_class, call_, outputs_)) {}
 
 void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buffers) const {
   const size_t input_count = call_.inputs.size();
@@ -35,8 +35,14 @@ void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buff
       fail(Code::kInvalidArgument, "[{}] operand {} is on another device", call_.op->name, i);
     }
   }
+  std::vector<Buffer*> slots = buffers;
+  std::vector<BufferPtr> views;
+  for (const kernels::Region& region : plan_.regions) {
+    views.push_back(Buffer::view(buffers.back()->shared_from_this(), region.offset, region.bytes));
+    slots.push_back(views.back().get());
+  }
   for (const device::Launch& launch : plan_.launches) {
-    stream.submit(launch, buffers.data(), buffers.size());
+    stream.submit(launch, slots.data(), slots.size());
   }
 }
 

@@ -92,6 +92,10 @@ inline std::vector<HostTensor> run_plan(const Plan& plan, const std::vector<Host
     }
   }
   if (plan.workspace_bytes > 0) add(std::vector<uint8_t>(plan.workspace_bytes, kPattern));
+  const size_t owned = buffers.size();
+  for (const Region& region : plan.regions) {
+    buffers.push_back(device::Buffer::view(buffers[owned - 1], region.offset, region.bytes));
+  }
   std::vector<device::Buffer*> slots;
   for (const device::BufferPtr& buffer : buffers) slots.push_back(buffer.get());
   for (const device::Launch& launch : plan.launches) {
@@ -103,7 +107,7 @@ inline std::vector<HostTensor> run_plan(const Plan& plan, const std::vector<Host
     stream.read(outputs.back().bytes.data(), *slots[inputs.size() + i], 0,
                 outputs.back().bytes.size());
   }
-  for (size_t i = 0; i < slots.size(); ++i) {
+  for (size_t i = 0; i < owned; ++i) {
     uint8_t guard[kGuard];
     stream.read(guard, *slots[i], slots[i]->size() - kGuard, kGuard);
     for (uint8_t byte : guard) EXPECT_EQ(byte, kPattern) << "slot " << i << " was overrun";

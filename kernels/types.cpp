@@ -39,6 +39,12 @@ uint64_t TensorType::bytes() const { return static_cast<uint64_t>(elements()) * 
 
 uint64_t size_of(DType dtype) { return row_of(dtype).size; }
 
+bool is_integer(DType dtype) {
+  return dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kU8;
+}
+
+bool is_narrow_float(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
 const char* name_of(DType dtype) { return row_of(dtype).name; }
 
 DType dtype_named(const std::string& name) {

@@ -32,6 +32,8 @@ struct TensorType {
 };
 
 uint64_t size_of(DType dtype);                  // bytes of one element
+bool is_integer(DType dtype);                   // i32, i64, u8
+bool is_narrow_float(DType dtype);              // bf16 or f16: stored narrow, computed with as f32
 const char* name_of(DType dtype);               // "f32", "i32", "bool", ...
 DType dtype_named(const std::string& name);     // throws kInvalidArgument
 std::string to_string(const Shape& shape);      // "[64, 784]"

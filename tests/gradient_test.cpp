@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 namespace ballast::tests {
 namespace {
@@ -112,6 +113,62 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, GradientTest, testing::ValuesIn(smooth_cases()), case_name);
+
+class NarrowGradientTest : public testing::TestWithParam<DType> {};
+
+// The gradients of every smooth op in bf16 and f16, whatever rules they go through, are those in
+// f32 of the same inputs but for rounding. (The first sample of each op that has elements.)
+TEST_P(NarrowGradientTest, EqualsThatInF32) {
+  std::set<std::string> ops;
+  for (OpCase row : smooth_cases()) {
+    std::vector<TensorType> wide, narrow;
+    std::vector<Tensor> wide_inputs, narrow_inputs;
+    std::vector<size_t> numbers;
+    bool is_empty = false;
+    for (HostArray& input : row.inputs) {
+      is_empty = is_empty || input.values.empty();
+      TensorType type = input.type;
+      if (type.dtype == DType::kF32) {
+        numbers.push_back(wide.size());
+        type.dtype = GetParam();
+        for (double& value : input.values) value = rounded(value, type.dtype);
+      }
+      wide.push_back(input.type);
+      narrow.push_back(type);
+      wide_inputs.push_back(to_tensor(input));
+      narrow_inputs.push_back(to_tensor({type, input.values}));
+    }
+    if (is_empty || numbers.empty() || !ops.insert(row.op).second) continue;
+    SCOPED_TRACE(testing::PrintToString(row));
+    auto loss = [&row](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
+      Tensor total = Tensor::scalar(0);
+      for (const Tensor& output : ops::call(row.op, inputs, row.attrs)) {
+        total = total + weighted_sum(ops::cast(output, DType::kF32));
+      }
+      return {total};
+    };
+    std::vector<Tensor> expected = eval(vjp(trace(loss, wide), numbers, {}), wide_inputs);
+    std::vector<Tensor> results = eval(vjp(trace(loss, narrow), numbers, {}), narrow_inputs);
+    for (size_t i = 1; i < results.size(); ++i) {
+      EXPECT_EQ(results[i].dtype(), GetParam());
+      HostArray want = to_array(expected[i]), got = to_array(results[i]);
+      double scale = 0;
+      for (double value : want.values) scale = std::max(scale, std::abs(value));
+      got.type = want.type;
+      EXPECT_EQ(difference(got, want, 0.03, 0.03 * scale), "") << "input " << numbers[i - 1];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, NarrowGradientTest, testing::Values(DType::kBF16, DType::kF16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+TEST(GradTest, LossInBf16) {
+  auto f = [](Tensor x) { return ops::reduce_sum(x * x * 0.5f); };
+  Tensor gradient = grad(f)(Tensor::from_host<float>({1, -3}, {2}, DType::kBF16));
+  EXPECT_EQ(gradient.dtype(), DType::kBF16);
+  EXPECT_EQ(gradient.to_host<float>(), (std::vector<float>{1, -3}));
+}
 
 HostArray sample(const Shape& shape, double phase) {
   HostArray array{{DType::kF32, shape}, {}};

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -13,8 +14,8 @@ namespace {
 
 class OpTest : public testing::TestWithParam<OpCase> {};
 
-TEST_P(OpTest, MatchesTheReference) {
-  const OpCase& row = GetParam();
+// `epsilon`: what one rounding to the element type adds to the tolerance, relatively.
+void expect_reference(const OpCase& row, double epsilon = 0) {
   std::vector<Tensor> inputs;
   std::vector<TensorType> types;
   for (const HostArray& input : row.inputs) {
@@ -26,16 +27,52 @@ TEST_P(OpTest, MatchesTheReference) {
   std::vector<Tensor> outputs = ops::call(row.op, inputs, row.attrs);
   ASSERT_EQ(outputs.size(), expected.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_EQ(difference(to_array(outputs[i]), expected[i], row.rtol, row.atol), "")
+    EXPECT_EQ(difference(to_array(outputs[i]), expected[i], row.rtol + epsilon,
+                         row.atol + epsilon * 1e-3),
+              "")
         << "output " << i;
   }
 }
+
+TEST_P(OpTest, MatchesTheReference) { expect_reference(GetParam()); }
 
 std::string case_name(const testing::TestParamInfo<OpCase>& info) {
   return info.param.op + "_" + std::to_string(info.index);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, OpTest, testing::ValuesIn(op_table()), case_name);
+
+struct NarrowType {
+  DType dtype;
+  double epsilon;
+};
+
+class NarrowOpTest : public testing::TestWithParam<NarrowType> {};
+
+// Every op that takes f32 takes bf16 and f16: computed as f32, rounded once. The first samples of
+// each op that have elements.
+TEST_P(NarrowOpTest, EveryFloatOpTakesIt) {
+  constexpr int kSamplesPerOp = 3;
+  std::map<std::string, int> samples;
+  for (OpCase row : op_table()) {
+    bool has_floats = false, is_empty = false;
+    for (HostArray& input : row.inputs) {
+      is_empty = is_empty || input.values.empty();
+      if (input.type.dtype != DType::kF32) continue;
+      has_floats = true;
+      input.type.dtype = GetParam().dtype;
+      for (double& value : input.values) value = rounded(value, input.type.dtype);
+    }
+    if (!has_floats || is_empty || ++samples[row.op] > kSamplesPerOp) continue;
+    SCOPED_TRACE(testing::PrintToString(row));
+    expect_reference(row, GetParam().epsilon);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, NarrowOpTest,
+                         testing::Values(NarrowType{DType::kBF16, 0x1p-8},
+                                         NarrowType{DType::kF16, 0x1p-11}),
+                         [](const auto& type) { return std::string(name_of(type.param.dtype)); });
 
 TEST(OpTableTest, CoversEveryOpOfThePlugin) {
   std::set<std::string> covered;

@@ -68,6 +68,8 @@ std::vector<HostArray> reference_op(const std::string& name, const std::vector<H
   return outputs;
 }
 
+double rounded(double value, DType dtype) { return decode(encode(value, dtype).data(), dtype); }
+
 std::string difference(const HostArray& actual, const HostArray& expected, double rtol,
                        double atol) {
   if (actual.type != expected.type) {
@@ -77,7 +79,7 @@ std::string difference(const HostArray& actual, const HostArray& expected, doubl
   for (size_t i = 0; i < actual.values.size(); ++i) {
     double a = actual.values[i];
     double e = expected.values[i];
-    if (expected.type.dtype == DType::kF32) e = static_cast<float>(e);
+    if (is_float(expected.type.dtype)) e = rounded(e, expected.type.dtype);
     bool is_same = (std::isnan(a) && std::isnan(e)) || a == e;
     if (!is_same && !(std::abs(a - e) <= atol + rtol * std::abs(e))) {
       return fmt::format("element {} of {} is {:.9g}, expected {:.9g}", i, to_string(expected.type),

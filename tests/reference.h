@@ -24,8 +24,12 @@ std::vector<HostArray> reference_op(const std::string& name, const std::vector<H
                                     const Attrs& attrs,
                                     const std::vector<TensorType>& output_types);
 
+// What an element of this type holds of `value`.
+double rounded(double value, DType dtype);
+
 // Why the two differ: a value beyond atol + rtol |expected|, or another type; empty if they do not.
-// NaN equals NaN. `expected` is rounded to f32 first, so that overflow compares as infinity.
+// NaN equals NaN. `expected` is rounded to its float type first, so that overflow compares as
+// infinity.
 std::string difference(const HostArray& actual, const HostArray& expected, double rtol,
                        double atol);
 

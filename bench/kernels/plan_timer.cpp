@@ -20,6 +20,10 @@ PlanTimer::PlanTimer(kernels::Plan plan, const std::vector<kernels::TensorType>&
   }
   if (plan_.workspace_bytes > 0) {
     buffers_.push_back(device::Buffer::create(device(), plan_.workspace_bytes));
+    const device::BufferPtr workspace = buffers_.back();
+    for (const kernels::Region& region : plan_.regions) {
+      buffers_.push_back(device::Buffer::view(workspace, region.offset, region.bytes));
+    }
   }
   for (const device::BufferPtr& buffer : buffers_) slots_.push_back(buffer.get());
   run_batch(1);

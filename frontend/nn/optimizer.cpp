@@ -14,7 +14,8 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, float learning_rate, flo
 std::vector<Parameter> Optimizer::add_states(const std::string& prefix) {
   std::vector<Parameter> added;
   for (const Parameter& parameter : parameters_) {
-    added.emplace_back(Tensor::zeros(parameter.shape()), prefix + "." + parameter.name(),
+    added.emplace_back(Tensor::zeros(parameter.shape(), parameter.type().dtype),
+                       prefix + "." + parameter.name(),
                        /*requires_grad=*/false);
   }
   states_.insert(states_.end(), added.begin(), added.end());

@@ -87,7 +87,7 @@ std::vector<Tensor> select(const VjpArgs& args) {
 }
 
 std::vector<Tensor> cast(const VjpArgs& args) {
-  return {x(args).dtype() == DType::kF32 ? ops::cast(g(args), DType::kF32) : Tensor()};
+  return {is_float(x(args).dtype()) ? ops::cast(g(args), x(args).dtype()) : Tensor()};
 }
 
 }  // namespace

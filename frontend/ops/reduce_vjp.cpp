@@ -32,7 +32,8 @@ std::vector<Tensor> reduce_mean(const VjpArgs& args) {
 
 // Elements that share the extremum share its gradient equally.
 std::vector<Tensor> reduce_extremum(const VjpArgs& args) {
-  Tensor is_extremum = ops::cast(ops::equal(x(args), spread(args, args.outputs[0])), DType::kF32);
+  Tensor is_extremum =
+      ops::cast(ops::equal(x(args), spread(args, args.outputs[0])), x(args).dtype());
   Tensor count = ops::reduce_sum(is_extremum, ints_attr(args.attrs, "axes"),
                                  int_attr(args.attrs, "keep_dims") != 0);
   return {is_extremum * spread(args, g(args) / count)};
@@ -44,7 +45,7 @@ std::vector<Tensor> reduce_prod(const VjpArgs& args) {
   const std::vector<int64_t>& axes = ints_attr(args.attrs, "axes");
   bool keep_dims = int_attr(args.attrs, "keep_dims") != 0;
   Tensor is_zero = ops::equal(x(args), 0.0f);
-  Tensor zeros = ops::reduce_sum(ops::cast(is_zero, DType::kF32), axes, keep_dims);
+  Tensor zeros = ops::reduce_sum(ops::cast(is_zero, x(args).dtype()), axes, keep_dims);
   Tensor nonzero = ops::select(is_zero, 1.0f, x(args));
   Tensor product = ops::reduce_prod(nonzero, axes, keep_dims);
   Tensor others = ops::select(

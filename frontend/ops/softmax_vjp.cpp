@@ -17,8 +17,8 @@ std::vector<Tensor> softmax_cross_entropy(const VjpArgs& args) {
 std::vector<Tensor> softmax_cross_entropy_grad(const VjpArgs& args) {
   const Tensor& dloss = args.inputs[0];
   const Tensor& logits = args.inputs[1];
-  Tensor difference =
-      ops::softmax_cross_entropy_grad(Tensor::ones(dloss.shape()), logits, args.inputs[2]);
+  Tensor difference = ops::softmax_cross_entropy_grad(Tensor::ones(dloss.shape(), dloss.dtype()),
+                                                      logits, args.inputs[2]);
   Tensor p = ops::softmax(logits);
   Tensor column = ops::reshape(dloss, {dloss.shape()[0], 1});
   Tensor dlogits = column * (p * (g(args) - ops::reduce_sum(g(args) * p, {1}, true)));

@@ -32,6 +32,7 @@ std::vector<OpDef> optimizer_ops() {
   sgd.name = "apply_gradient_descent";
   sgd.min_inputs = sgd.max_inputs = 3;
   sgd.in_place = {{0, 0}};
+  sgd.f32_inputs = {2};
   sgd.infer = [](const OpCall& call) -> std::vector<TensorType> {
     check_like_param(call, 1, "grad");
     check_scalar(call, 2, "learning rate");
@@ -47,6 +48,7 @@ std::vector<OpDef> optimizer_ops() {
   momentum.min_inputs = momentum.max_inputs = 5;
   momentum.attrs = {{"use_nesterov", int64_t{0}}};
   momentum.in_place = {{0, 0}, {1, 1}};
+  momentum.f32_inputs = {3, 4};
   momentum.infer = [](const OpCall& call) -> std::vector<TensorType> {
     check_like_param(call, 1, "accum");
     check_like_param(call, 2, "grad");

@@ -45,6 +45,7 @@ class Matcher {
     const Node& node = graph_.nodes()[add];
     const TensorType& type = graph_.value(result(fusion)).type;
     if (node.op->name != "add" || graph_.value(node.outputs[0]).type != type) return false;
+    if (type.dtype != DType::kF32) return false;  // the sum would be rounded once instead of twice
     const ValueId bias = node.inputs[node.inputs[0] == result(fusion)];
     if (graph_.value(bias).type.shape != Shape{type.shape.back()}) return false;
     fusion.matmul.attrs["has_bias"] = int64_t{1};

@@ -102,20 +102,30 @@ FusedPipeline build(DeviceClass device_class, const FusedPointwise& fused, const
     fix_strides(inputs.back(), loops.strides[inputs.size() - 1]);
     pipeline.arguments.push_back(inputs.back());
   }
+  // A single identity moves its elements as they are.
+  const bool moves = fused.steps.size() == 1 && moves_bits(fused.steps[0].op, 0);
   // A step is a Func of its own, inlined later: expressions that use a step twice stay small.
   std::vector<Func> steps;
   for (const FusedStep& step : fused.steps) {
     std::vector<Expr> args;
     for (const FusedStep::Ref& ref : step.args) {
-      args.push_back(ref.is_input
-                         ? loaded(inputs[ref.index](nest.vars()), fused.inputs[ref.index].dtype)
-                         : Expr(steps[ref.index](nest.vars())));
+      if (ref.is_input) {
+        const Expr element = inputs[ref.index](nest.vars());
+        args.push_back(moves ? element : loaded(element, fused.inputs[ref.index].dtype));
+      } else {
+        args.push_back(steps[ref.index](nest.vars()));
+      }
     }
+    const DType dtype = step.type.dtype;
     steps.emplace_back("step" + std::to_string(steps.size()));
-    steps.back()(nest.vars()) = apply_pointwise(step.op, step.type.dtype, args);
+    steps.back()(nest.vars()) =
+        moves ? args[0] : rounded(apply_pointwise(step.op, dtype, args), dtype);
   }
   std::vector<Expr> results;
-  for (uint32_t output : fused.outputs) results.push_back(stored(steps[output](nest.vars())));
+  for (uint32_t output : fused.outputs) {
+    const Expr value = steps[output](nest.vars());
+    results.push_back(moves ? value : stored(value, fused.steps[output].type.dtype));
+  }
   const Outputs made = make_outputs(nest, results);
   pipeline.func = made.out;
   auto outputs = pipeline.func.output_buffers();

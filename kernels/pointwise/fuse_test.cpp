@@ -46,14 +46,17 @@ std::vector<HostTensor> tensors(const FusedPointwise& fused) {
   std::vector<HostTensor> inputs;
   for (const TensorType& type : fused.inputs) {
     inputs.push_back(random_f32(type.shape, static_cast<uint32_t>(inputs.size()) + 11));
+    if (type.dtype == DType::kF32) continue;
+    const Plan plan = plan_pointwise(DeviceClass::kCpu, "cast", {inputs.back().type}, type);
+    inputs.back() = run_plan(plan, {inputs.back()}, type);
   }
   return inputs;
 }
 
 // What a compiler would like to rewrite: a b + c as one rounding, (x - x), division by a constant,
 // cancelling sums, and the functions with polynomials inside.
-FusedPointwise rounding_chain(const Shape& shape, const Shape& row) {
-  const TensorType full{DType::kF32, shape}, part{DType::kF32, row}, one{DType::kF32, {}};
+FusedPointwise rounding_chain(const Shape& shape, const Shape& row, DType dtype = DType::kF32) {
+  const TensorType full{dtype, shape}, part{dtype, row}, one{dtype, {}};
   FusedPointwise fused;
   fused.inputs = {full, part, one};
   fused.steps = {
@@ -84,6 +87,16 @@ TEST(Fused, EqualsSeparateKernelsBitForBit) {
                                                                        {{3, 1, 16}, {3, 1, 1}}}) {
     const FusedPointwise fused = rounding_chain(shape, row);
     expect_same_bits(fused, tensors(fused));
+  }
+}
+
+// Every step rounds to its type.
+TEST(Fused, NarrowTypes) {
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const Shape& shape : {Shape{5, 32}, Shape{3, 7}}) {
+      const FusedPointwise fused = rounding_chain(shape, {shape[1]}, dtype);
+      expect_same_bits(fused, tensors(fused));
+    }
   }
 }
 

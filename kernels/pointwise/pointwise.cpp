@@ -1,9 +1,12 @@
-#include "kernels/pointwise/fuse.h"
 #include "kernels/halide_runtime.h"
+#include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/widen.h"
 
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace ballast::kernels {
 namespace {
@@ -22,6 +25,8 @@ std::string kernel_name(const PointwiseOp& op, const std::vector<TensorType>& in
     case PointwiseRule::kCast:
       if (inputs[0].dtype == output) return copy_kernel(output);
       return fmt::format("{}_{}_{}", op.name, name_of(inputs[0].dtype), name_of(output));
+    case PointwiseRule::kSelect:
+      return fmt::format("{}_{}", op.name, size_of(output));
     case PointwiseRule::kCompare:
       return fmt::format("{}_{}", op.name, name_of(inputs[0].dtype));
     default:
@@ -71,6 +76,27 @@ Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
 
 }  // namespace
 
+namespace {
+
+// Without a kernel of its own a narrow type is widened to f32.
+Plan plan_wide(DeviceClass device_class, const std::string& op,
+               const std::vector<TensorType>& inputs, const TensorType& output) {
+  const auto wide = [](TensorType type) {
+    if (is_narrow_float(type.dtype)) type.dtype = DType::kF32;
+    return type;
+  };
+  std::vector<WidenedOperand> operands;
+  std::vector<TensorType> wide_inputs;
+  for (const TensorType& input : inputs) {
+    operands.push_back({input, wide(input)});
+    wide_inputs.push_back(wide(input));
+  }
+  return widen(device_class, operands, {{output, wide(output)}},
+               plan_pointwise(device_class, op, wide_inputs, wide(output)));
+}
+
+}  // namespace
+
 Plan plan_pointwise(DeviceClass device_class, const std::string& op,
                     const std::vector<TensorType>& inputs, const TensorType& output) {
   const PointwiseOp& row = checked_op(op, inputs, output.dtype);
@@ -80,6 +106,13 @@ Plan plan_pointwise(DeviceClass device_class, const std::string& op,
   }
   strides.push_back(broadcast_strides(op, output.shape, output.shape));
   if (output.elements() == 0) return {};
+  const bool has_narrow = is_narrow_float(output.dtype) ||
+                          std::any_of(inputs.begin(), inputs.end(), [](const TensorType& type) {
+                            return is_narrow_float(type.dtype);
+                          });
+  if (has_narrow && !has_aot_kernel(kernel_name(row, inputs, output.dtype))) {
+    return plan_wide(device_class, op, inputs, output);
+  }
   return plan_elementwise(device_class, row, inputs, output, strides);
 }
 

@@ -26,9 +26,12 @@ class PointwiseGenerator : public ElementwiseGenerator<PointwiseGenerator> {
   void generate() {
     std::vector<Expr> args;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      args.push_back(loaded((*inputs_[i])(nest_.vars()), types_[i]));
+      const Expr element = (*inputs_[i])(nest_.vars());
+      args.push_back(moves_bits(op, i) ? element : loaded(element, types_[i]));
     }
-    (*out_)(nest_.vars()) = stored(apply_pointwise(op, dtype_named(out_type), args));
+    const DType result = dtype_named(out_type);
+    const Expr value = apply_pointwise(op, result, args);
+    (*out_)(nest_.vars()) = moves_bits(op, args.size() - 1) ? value : stored(value, result);
     schedule_elementwise(*out_, {*out_}, inputs_, *chunk_x_, *chunk_y_);
   }
 

@@ -1,5 +1,6 @@
 #include "kernels/pointwise/pointwise_math.h"
 
+#include <cmath>
 #include <initializer_list>
 #include <limits>
 
@@ -99,8 +100,15 @@ Expr sigmoid_f32(const Expr& x) {
 
 Expr convert(const Halide::Type& type, const Expr& x) {
   if (type.is_bool()) return x.type().is_bool() ? x : ne(x, Halide::Internal::make_zero(x.type()));
-  if (x.type().is_float() && type == Halide::UInt(8)) return cast(type, cast<int32_t>(x));
-  return cast(type, x);
+  if (!x.type().is_float() || type.is_float()) return cast(type, x);
+  // Out of range the conversion is undefined, so it gets a number in range there.
+  const bool is_byte = type == Halide::UInt(8);
+  const float low = is_byte ? 0.0f : std::ldexp(-1.0f, type.bits() - 1);
+  const float end = is_byte ? 256.0f : std::ldexp(1.0f, type.bits() - 1);
+  const Expr is_inside = lt(x, end) && le(low, x);
+  const Expr whole = cast(is_byte ? Int(32) : type, select(is_inside, x, 0.0f));
+  return select(is_inside, cast(type, whole), le(end, x), type.max(), lt(x, low), type.min(),
+                Halide::Internal::make_zero(type));
 }
 
 }  // namespace ballast::kernels

@@ -20,7 +20,8 @@ Halide::Expr exp_f32(const Halide::Expr& x);
 Halide::Expr log_f32(const Halide::Expr& x);
 Halide::Expr tanh_f32(const Halide::Expr& x);
 Halide::Expr sigmoid_f32(const Halide::Expr& x);
-// C's conversions, but float to u8 goes through i32 (wraps) and anything but zero is true.
+// Float to integer: toward zero, saturating, NaN to 0. Between integers: the low bits. Anything but
+// zero is true.
 Halide::Expr convert(const Halide::Type& type, const Halide::Expr& x);
 
 }  // namespace ballast::kernels

@@ -20,18 +20,21 @@ const PointwiseOp* find_pointwise(const std::string& name) {
   return it == ops.end() ? nullptr : &*it;
 }
 
+bool moves_bits(const std::string& op, size_t input) {
+  return op == "identity" || (op == "select" && input > 0);
+}
+
 bool accepts(const PointwiseOp& op, const std::vector<DType>& inputs, DType output) {
   if (inputs.size() != static_cast<size_t>(op.arity)) return false;
   const auto all_are = [&](DType type, size_t from) {
     return std::all_of(inputs.begin() + from, inputs.end(), [&](DType t) { return t == type; });
   };
-  const auto is_numeric = [](DType type) { return type == DType::kF32 || type == DType::kI32; };
-  const auto can_cast = [&](DType type) {
-    return is_numeric(type) || type == DType::kI64 || type == DType::kU8 || type == DType::kBool;
-  };
+  const auto is_float = [](DType type) { return type == DType::kF32 || is_narrow_float(type); };
+  const auto is_numeric = [&](DType type) { return is_float(type) || is_integer(type); };
+  const auto can_cast = [&](DType type) { return is_numeric(type) || type == DType::kBool; };
   switch (op.rule) {
     case PointwiseRule::kFloat:
-      return output == DType::kF32 && all_are(output, 0);
+      return is_float(output) && all_are(output, 0);
     case PointwiseRule::kNumeric:
       return is_numeric(output) && all_are(output, 0);
     case PointwiseRule::kCompare:
@@ -39,7 +42,7 @@ bool accepts(const PointwiseOp& op, const std::vector<DType>& inputs, DType outp
     case PointwiseRule::kLogical:
       return output == DType::kBool && all_are(output, 0);
     case PointwiseRule::kSelect:
-      return inputs[0] == DType::kBool && is_numeric(output) && all_are(output, 1);
+      return inputs[0] == DType::kBool && all_are(output, 1);
     case PointwiseRule::kCast:
       return can_cast(inputs[0]) && can_cast(output);
     case PointwiseRule::kAny:

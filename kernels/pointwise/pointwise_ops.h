@@ -13,12 +13,12 @@ namespace ballast::kernels {
 constexpr int kLanes = 16;
 
 enum class PointwiseRule {
-  kFloat,    // f32 -> f32
-  kNumeric,  // all operands of one type, f32 or i32 -> the same
-  kCompare,  // both of one type, f32 or i32 -> bool
+  kFloat,    // f32, bf16, f16 -> the same
+  kNumeric,  // all operands of one type, float as above, i32, i64 or u8 -> the same
+  kCompare,  // both of one type as above -> bool
   kLogical,  // bool -> bool
-  kSelect,   // bool, then two of one type, f32 or i32 -> that type
-  kCast,     // f32, i32, i64, u8, bool -> another of these
+  kSelect,   // bool, then two of one type -> that type
+  kCast,     // all but f64 -> another of these
   kAny,      // any type -> the same
 };
 
@@ -30,6 +30,9 @@ struct PointwiseOp {
 
 const PointwiseOp* find_pointwise(const std::string& name);  // nullptr if there is no such op
 const std::vector<PointwiseOp>& pointwise_ops();
+
+// Whether `op` hands the bits of operand `input` on as they are.
+bool moves_bits(const std::string& op, size_t input);
 
 // Whether `op` takes operands of these types and gives `output`.
 bool accepts(const PointwiseOp& op, const std::vector<DType>& inputs, DType output);

@@ -14,12 +14,17 @@
 
 namespace ballast::kernels {
 
-Halide::Type storage_type(DType dtype);  // bool is stored as one byte
-// Between memory and expressions a bool is Halide's Bool().
+Halide::Type storage_type(DType dtype);  // bool is stored as one byte, bf16 and f16 as two
+// Between memory and expressions a bool is Halide's Bool(), and bf16 and f16 are f32. Loading is
+// exact, storing rounds to nearest even: by integer arithmetic, so that no device needs an
+// extension. Denormals, infinities and NaN (as a quiet one) survive both ways.
 Halide::Expr loaded(const Halide::Expr& stored, DType dtype);
-Halide::Expr stored(const Halide::Expr& value);
+Halide::Expr stored(const Halide::Expr& value, DType dtype);
+// What storing and loading again gives.
+Halide::Expr rounded(const Halide::Expr& value, DType dtype);
 
-// The row `op` of pointwise_ops.inc applied to `args`, in strict floating point.
+// The row `op` of pointwise_ops.inc applied to `args` (as loaded), in strict floating point; the
+// result is not yet rounded to `type`.
 Halide::Expr apply_pointwise(const std::string& op, DType type,
                              const std::vector<Halide::Expr>& args);
 
