@@ -150,6 +150,53 @@ TEST(Op, NarrowPlansKeepWideOperandsInTheWorkspace) {
   EXPECT_EQ(slots, (std::vector<std::set<uint32_t>>{{0, 4}, {1, 4, 5}, {2, 5}}));
 }
 
+TEST(Op, ConvolutionAndPooling) {
+  const TensorType x = f32({2, 6, 8, 9}), w = f32({4, 3, 3, 2});
+  const Attrs grouped{{"group", int64_t{2}}, {"stride", std::vector<int64_t>{2, 3}}};
+  EXPECT_EQ(infer_types("conv2d", grouped, {x, w})[0], f32({2, 4, 3, 3}));
+  const auto refuses = [&](const std::string& message, Attrs attrs, std::vector<TensorType> in) {
+    expect_error(Code::kInvalidArgument, message, [&] { infer_types("conv2d", attrs, in); });
+  };
+  refuses("[conv2d] the weights [4, 3, 3, 2] are for 3 channels per group, the input has 6", {},
+          {x, w});
+  refuses("group is 4, expected a divisor of the 6 input and 4 output channels",
+          {{"group", int64_t{4}}}, {x, w});
+  refuses("stride is [0, 1], expected 2 numbers of at least 1",
+          {{"group", int64_t{2}}, {"stride", std::vector<int64_t>{0, 1}}}, {x, w});
+  refuses("the kernel covers 9 by 5 elements, but the padded input has 8 by 9",
+          {{"group", int64_t{2}}, {"dilation", std::vector<int64_t>{4, 4}}}, {x, w});
+  refuses("input 0 needs rank 4", {}, {f32({3}), w});
+  refuses("this epilogue takes 3 inputs, got 2", {{"group", int64_t{2}}, {"has_bias", int64_t{1}}},
+          {x, w});
+  refuses("input 2 needs f32[4]", {{"group", int64_t{2}}, {"has_bias", int64_t{1}}},
+          {x, w, f32({5})});
+  refuses("activation \"gelu\" is not none or relu",
+          {{"group", int64_t{2}}, {"activation", std::string("gelu")}}, {x, w});
+  expect_error(Code::kInvalidArgument, "dy (input 0) needs shape [2, 4, 6, 8]", [&] {
+    infer_types("conv2d_weight_grad",
+                {{"group", int64_t{2}}, {"weight_size", std::vector<int64_t>{4, 3, 3, 2}}}, {x, x});
+  });
+  expect_error(
+      Code::kInvalidArgument, "input_size is [2, 6], expected 4 numbers of at least 0", [&] {
+        infer_types("conv2d_input_grad", {{"input_size", std::vector<int64_t>{2, 6}}}, {x, w});
+      });
+  expect_error(Code::kInvalidArgument, "kernel_size is [2], expected 2 numbers", [&] {
+    infer_types("max_pool2d", {{"kernel_size", std::vector<int64_t>{2}}}, {x});
+  });
+  expect_error(Code::kInvalidArgument, "expected less than the kernel's extent of 2 by 2", [&] {
+    infer_types("max_pool2d",
+                {{"kernel_size", std::vector<int64_t>{2, 2}},
+                 {"padding", std::vector<int64_t>{2, 0, 0, 0}}},
+                {x});
+  });
+  expect_error(Code::kInvalidArgument, "which average pooling does not have", [&] {
+    infer_types(
+        "avg_pool2d",
+        {{"kernel_size", std::vector<int64_t>{2, 2}}, {"dilation", std::vector<int64_t>{2, 2}}},
+        {x});
+  });
+}
+
 TEST(Op, ListingIsSortedAndComplete) {
   std::string last;
   for (const OpDef* op : list_ops()) {

@@ -2,4 +2,90 @@
 
 #include "frontend/ops/call.h"
 
-namespace ballast::ops {}
+#include <algorithm>
+
+namespace ballast::ops {
+
+namespace {
+
+// One number stands for all `count`.
+std::vector<int64_t> repeated(std::vector<int64_t> values, size_t count) {
+  if (values.size() == 1) values.resize(count, values[0]);
+  return values;
+}
+
+// Before and after one axis, so that ceil(extent / stride) windows fit.
+std::pair<int64_t, int64_t> same_padding(int64_t extent, int64_t kernel, int64_t stride,
+                                         int64_t dilation) {
+  int64_t windows = (extent + stride - 1) / stride;
+  int64_t total =
+      std::max<int64_t>(0, (windows - 1) * stride + (kernel - 1) * dilation + 1 - extent);
+  return {total / 2, total - total / 2};
+}
+
+Tensor convolution(const std::vector<Tensor>& inputs, const Window2d& window, int64_t group,
+                   const Where& where) {
+  const Shape& weight = inputs[1].shape();
+  if (weight.size() != 4) {
+    fail(BALLAST_INVALID_ARGUMENT, "[conv2d] weight is {}, expected rank 4",
+         ballast::to_string(inputs[1].type()));
+  }
+  Attrs attrs = window_attrs("conv2d", window, inputs[0].shape(), weight[2], weight[3]);
+  attrs.emplace_back("group", group);
+  attrs.emplace_back("has_bias", int64_t{inputs.size() > 2});
+  return apply_primitive("conv2d", inputs, attrs, where)[0];
+}
+
+}  // namespace
+
+Attrs window_attrs(const char* op, const Window2d& window, const Shape& input, int64_t kernel_h,
+                   int64_t kernel_w) {
+  std::vector<int64_t> stride = repeated(window.stride, 2), padding = repeated(window.padding, 4),
+                       dilation = repeated(window.dilation, 2);
+  bool is_none = std::all_of(padding.begin(), padding.end(), [](int64_t p) { return p == 0; });
+  if (window.pad_mode != "pad" && !is_none) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] padding is {}, which needs pad_mode \"pad\", not \"{}\"",
+         op, ballast::to_string(padding), window.pad_mode);
+  }
+  if (window.pad_mode == "same") {
+    if (input.size() != 4 || stride.size() != 2 || dilation.size() != 2 || stride[0] < 1 ||
+        stride[1] < 1) {
+      fail(BALLAST_INVALID_ARGUMENT,
+           "[{}] pad_mode \"same\" needs rank 4, two strides of at least 1 and two dilations, got "
+           "shape {}, stride {}, dilation {}",
+           op, ballast::to_string(input), ballast::to_string(stride), ballast::to_string(dilation));
+    }
+    auto [top, bottom] = same_padding(input[2], kernel_h, stride[0], dilation[0]);
+    auto [left, right] = same_padding(input[3], kernel_w, stride[1], dilation[1]);
+    padding = {top, bottom, left, right};
+  } else if (window.pad_mode != "valid" && window.pad_mode != "pad") {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] pad_mode is \"{}\", expected valid, same or pad", op,
+         window.pad_mode);
+  }
+  return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}};
+}
+
+Tensor conv2d(const Operand& x, const Operand& weight, const Window2d& window, int64_t group) {
+  return convolution({x.tensor(), weight.tensor()}, window, group, x.where());
+}
+
+Tensor conv2d(const Operand& x, const Operand& weight, const Operand& bias, const Window2d& window,
+              int64_t group) {
+  return convolution({x.tensor(), weight.tensor(), bias.tensor()}, window, group, x.where());
+}
+
+Tensor conv2d_input_grad(const Operand& dy, const Operand& weight, const Shape& input_size,
+                         const Attrs& attrs) {
+  Attrs all = attrs;
+  all.emplace_back("input_size", input_size);
+  return apply_primitive("conv2d_input_grad", {dy.tensor(), weight.tensor()}, all, dy.where())[0];
+}
+
+Tensor conv2d_weight_grad(const Operand& dy, const Operand& x, const Shape& weight_size,
+                          const Attrs& attrs) {
+  Attrs all = attrs;
+  all.emplace_back("weight_size", weight_size);
+  return apply_primitive("conv2d_weight_grad", {dy.tensor(), x.tensor()}, all, dy.where())[0];
+}
+
+}  // namespace ballast::ops

@@ -1,8 +1,37 @@
-// Convolutions.
+// Convolutions over [N, C, H, W].
 #pragma once
 
 #include "frontend/operand.h"
 
+#include <string>
 #include <vector>
 
-namespace ballast::ops {}  // namespace ballast::ops
+namespace ballast::ops {
+
+// How a window slides over planes (MindSpore's Conv2d and pooling arguments).
+struct Window2d {
+  std::vector<int64_t> stride = {1, 1};         // down, across; one number stands for both
+  std::string pad_mode = "valid";               // "valid": none; "same": ceil(extent / stride)
+                                                // results, the odd element after; "pad": `padding`
+  std::vector<int64_t> padding = {0, 0, 0, 0};  // top, bottom, left, right; one number: all
+  std::vector<int64_t> dilation = {1, 1};
+};
+
+// The ops' attributes stride, padding and dilation of a window of this kernel over [.., H, W].
+Attrs window_attrs(const char* op, const Window2d& window, const Shape& input, int64_t kernel_h,
+                   int64_t kernel_w);
+
+// x [N, C, H, W] with weight [O, C / group, KH, KW] and bias [O].
+Tensor conv2d(const Operand& x, const Operand& weight, const Window2d& window = {},
+              int64_t group = 1);
+Tensor conv2d(const Operand& x, const Operand& weight, const Operand& bias,
+              const Window2d& window = {}, int64_t group = 1);
+
+// The gradients of conv2d with respect to x and weight; `attrs` are stride, padding, dilation and
+// group.
+Tensor conv2d_input_grad(const Operand& dy, const Operand& weight, const Shape& input_size,
+                         const Attrs& attrs);
+Tensor conv2d_weight_grad(const Operand& dy, const Operand& x, const Shape& weight_size,
+                          const Attrs& attrs);
+
+}  // namespace ballast::ops

@@ -1,8 +1,22 @@
-// Pooling.
+// Pooling over [N, C, H, W].
 #pragma once
 
 #include "frontend/operand.h"
+#include "frontend/ops/conv.h"
 
 #include <vector>
 
-namespace ballast::ops {}  // namespace ballast::ops
+namespace ballast::ops {
+
+// Windows of `kernel_size` (down, across; one number stands for both). The first maximum of a
+// window wins; NaN wins over numbers.
+Tensor max_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
+                  const Window2d& window = {});
+// With count_include_pad padding counts as zeros, else it is left out of the average.
+Tensor avg_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
+                  const Window2d& window = {}, bool count_include_pad = true);
+// Averages over [floor(i H / h), ceil((i + 1) H / h)) and likewise across, for a result of
+// output_size = {h, w}.
+Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_size);
+
+}  // namespace ballast::ops

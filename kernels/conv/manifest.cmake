@@ -1,0 +1,5 @@
+ballast_kernel(conv_general GENERATOR conv_general)
+ballast_kernel(conv_input_grad_general GENERATOR conv_input_grad_general)
+ballast_kernel(conv_weight_grad_general GENERATOR conv_weight_grad_general)
+
+ballast_oclgrind_filter(Conv.*)

@@ -1,8 +1,171 @@
 #include "tests/op_table.h"
 #include "tests/samples.h"
 
+#include <algorithm>
+#include <string>
+
 namespace ballast::tests {
 
-void add_conv(OpFamilies&) {}
+namespace {
+
+// A convolution with all its attributes spelled out.
+struct Conv {
+  Shape x, w;
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t group;
+
+  int64_t out(size_t axis) const {  // 0: down, 1: across
+    int64_t room = x[2 + axis] + padding[2 * axis] + padding[2 * axis + 1] -
+                   (w[2 + axis] - 1) * dilation[axis] - 1;
+    return room / stride[axis] + 1;
+  }
+  Shape y() const { return {x[0], w[0], out(0), out(1)}; }
+  Attrs attrs() const {
+    return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"group", group}};
+  }
+};
+
+Conv conv_of(const Attrs& attrs, const Shape& x, const Shape& w) {
+  return {x,
+          w,
+          ints_attr(attrs, "stride"),
+          ints_attr(attrs, "padding"),
+          ints_attr(attrs, "dilation"),
+          int_attr(attrs, "group")};
+}
+
+// Calls f(at x, at w, at y) for every product of the convolution; at x is -1 on padding.
+template <class F>
+void for_each_product(const Conv& c, const F& f) {
+  Shape y = c.y();
+  for (size_t at_y = 0; at_y < static_cast<size_t>(TensorType{DType::kF32, y}.elements()); ++at_y) {
+    Index out = index_of(at_y, y);
+    int64_t group = out[1] / (c.w[0] / c.group);
+    Shape taps = {c.w[1], c.w[2], c.w[3]};
+    for (size_t t = 0; t < static_cast<size_t>(c.w[1] * c.w[2] * c.w[3]); ++t) {
+      Index tap = index_of(t, taps);
+      int64_t row = out[2] * c.stride[0] + tap[1] * c.dilation[0] - c.padding[0];
+      int64_t column = out[3] * c.stride[1] + tap[2] * c.dilation[1] - c.padding[2];
+      if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) continue;
+      f(flat_of({out[0], group * c.w[1] + tap[0], row, column}, c.x),
+        flat_of({out[1], tap[0], tap[1], tap[2]}, c.w), at_y);
+    }
+  }
+}
+
+bool is_set(const Attrs& attrs, const std::string& name) {
+  return std::find(attrs.begin(), attrs.end(), Attrs::value_type(name, int64_t{1})) != attrs.end();
+}
+
+void conv2d(const std::vector<HostArray>& inputs, const Attrs& attrs,
+            std::vector<HostArray>& outputs) {
+  Conv c = conv_of(attrs, inputs[0].type.shape, inputs[1].type.shape);
+  std::vector<double>& y = outputs[0].values;
+  std::fill(y.begin(), y.end(), 0.0);
+  for_each_product(c, [&](size_t at_x, size_t at_w, size_t at_y) {
+    y[at_y] += inputs[0].values[at_x] * inputs[1].values[at_w];
+  });
+  bool has_relu = std::find(attrs.begin(), attrs.end(),
+                            Attrs::value_type("activation", std::string("relu"))) != attrs.end();
+  for (size_t i = 0; i < y.size(); ++i) {
+    auto channel = static_cast<size_t>(index_of(i, outputs[0].type.shape)[1]);
+    size_t next = 2;
+    if (is_set(attrs, "has_bias")) y[i] += inputs[next++].values[channel];
+    if (is_set(attrs, "has_scale")) {
+      y[i] = y[i] * inputs[next].values[channel] + inputs[next + 1].values[channel];
+      next += 2;
+    }
+    if (is_set(attrs, "has_residual")) y[i] += inputs[next].values[i];
+    if (has_relu && y[i] <= 0) y[i] = 0;
+  }
+}
+
+void conv2d_input_grad(const std::vector<HostArray>& inputs, const Attrs& attrs,
+                       std::vector<HostArray>& outputs) {
+  Conv c = conv_of(attrs, outputs[0].type.shape, inputs[1].type.shape);
+  std::fill(outputs[0].values.begin(), outputs[0].values.end(), 0.0);
+  for_each_product(c, [&](size_t at_x, size_t at_w, size_t at_y) {
+    outputs[0].values[at_x] += inputs[0].values[at_y] * inputs[1].values[at_w];
+  });
+}
+
+void conv2d_weight_grad(const std::vector<HostArray>& inputs, const Attrs& attrs,
+                        std::vector<HostArray>& outputs) {
+  Conv c = conv_of(attrs, inputs[1].type.shape, outputs[0].type.shape);
+  std::fill(outputs[0].values.begin(), outputs[0].values.end(), 0.0);
+  for_each_product(c, [&](size_t at_x, size_t at_w, size_t at_y) {
+    outputs[0].values[at_w] += inputs[0].values[at_y] * inputs[1].values[at_x];
+  });
+}
+
+void add_three(OpFamilies& table, const Conv& c, bool is_small) {
+  HostArray x = real(c.x, -1, 1), w = real(c.w, -1, 1), dy = real(c.y(), -1, 1);
+  Attrs with_x = c.attrs(), with_w = c.attrs();
+  with_x.emplace_back("input_size", c.x);
+  with_w.emplace_back("weight_size", c.w);
+  double terms = static_cast<double>(c.w[1] * c.w[2] * c.w[3]);
+  double pixels = static_cast<double>(c.x[0] * c.out(0) * c.out(1));
+  double outputs = static_cast<double>(c.w[0] / c.group * c.w[2] * c.w[3]);
+  constexpr double kRounding = 1.2e-7;  // of one product of numbers below 1
+  table.add("conv2d", {x, w}, c.attrs(), is_small).atol = 1e-6 + kRounding * terms;
+  table.add("conv2d_input_grad", {dy, w}, with_x, is_small).atol = 1e-6 + kRounding * outputs;
+  table.add("conv2d_weight_grad", {dy, x}, with_w, is_small).atol = 1e-6 + kRounding * pixels;
+}
+
+void add_epilogues(OpFamilies& table) {
+  struct Row {
+    int64_t bias, scale, residual;
+    const char* activation;
+  };
+  for (const Row& row : {Row{1, 0, 0, "none"}, Row{0, 1, 0, "none"}, Row{1, 1, 1, "none"},
+                         Row{0, 0, 0, "relu"}, Row{1, 1, 1, "relu"}}) {
+    Conv c{{1, 2, 3, 3}, {2, 2, 2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1};
+    Attrs attrs = c.attrs();
+    attrs.emplace_back("has_bias", row.bias);
+    attrs.emplace_back("has_scale", row.scale);
+    attrs.emplace_back("has_residual", row.residual);
+    attrs.emplace_back("activation", std::string(row.activation));
+    std::vector<HostArray> inputs = {real(c.x, -1, 1), real(c.w, -1, 1)};
+    if (row.bias) inputs.push_back(real({2}, -1, 1));
+    if (row.scale) inputs.insert(inputs.end(), {real({2}, 0.5, 1), real({2}, -1, 1)});
+    if (row.residual) inputs.push_back(real(c.y(), -1, 1));
+    table.add("conv2d", inputs, attrs, row.activation == std::string("none"));
+  }
+}
+
+}  // namespace
+
+void add_conv(OpFamilies& table) {
+  table.references.insert({
+      {"conv2d", conv2d},
+      {"conv2d_input_grad", conv2d_input_grad},
+      {"conv2d_weight_grad", conv2d_weight_grad},
+  });
+  const std::vector<int64_t> one = {1, 1}, two = {2, 2}, none = {0, 0, 0, 0}, all = {1, 1, 1, 1};
+  // Small ones: finite differences of first and second order.
+  add_three(table, {{1, 1, 1, 1}, {1, 1, 1, 1}, one, none, one, 1}, true);
+  add_three(table, {{1, 2, 3, 3}, {2, 2, 2, 2}, one, all, one, 1}, true);
+  add_three(table, {{2, 1, 4, 3}, {1, 1, 3, 2}, two, {1, 0, 0, 1}, one, 1}, true);
+  add_three(table, {{1, 2, 4, 4}, {2, 1, 2, 2}, one, none, two, 2}, true);
+  // Odd, prime, empty and larger ones.
+  for (const Conv& c :
+       std::vector<Conv>{{{0, 3, 5, 5}, {2, 3, 3, 3}, one, all, one, 1},
+                         {{2, 0, 5, 5}, {2, 0, 3, 3}, one, all, one, 1},
+                         {{2, 3, 7, 11}, {5, 3, 3, 3}, one, all, one, 1},
+                         {{1, 5, 13, 7}, {7, 5, 5, 3}, {2, 3}, {2, 1, 0, 3}, one, 1},
+                         {{3, 4, 9, 9}, {6, 2, 3, 3}, {1, 2}, all, two, 2},
+                         {{1, 16, 6, 6}, {17, 16, 1, 1}, one, none, one, 1},
+                         {{2, 8, 6, 5}, {9, 8, 1, 1}, two, none, one, 1},
+                         {{1, 7, 10, 18}, {7, 1, 3, 3}, one, all, one, 7},
+                         {{1, 6, 11, 9}, {12, 1, 3, 3}, two, all, one, 6},
+                         {{1, 3, 16, 16}, {20, 3, 8, 8}, {8, 8}, none, one, 1},
+                         {{1, 20, 8, 8}, {33, 20, 3, 3}, one, all, one, 1},
+                         {{1, 2, 4, 5}, {3, 2, 4, 5}, one, none, one, 1},
+                         {{1, 1, 3, 3}, {1, 1, 2, 2}, {5, 5}, none, one, 1},
+                         {{1, 2, 2, 2}, {2, 2, 3, 3}, one, {4, 4, 4, 4}, two, 1}}) {
+    add_three(table, c, false);
+  }
+  add_epilogues(table);
+}
 
 }  // namespace ballast::tests

@@ -1,0 +1,88 @@
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+int64_t out_extent(int64_t in, int64_t before, int64_t after, int64_t kernel, int64_t dilation,
+                   int64_t stride) {
+  const int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
+Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(), c.out_w()}; }
+Shape w_shape(const ConvConfig& c) {
+  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
+}
+bool is_empty(const Shape& shape) {
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+std::vector<HostArg> geometry(const ConvConfig& c) {
+  std::vector<HostArg> args;
+  for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
+    args.emplace_back(static_cast<int32_t>(value));
+  }
+  return args;
+}
+
+}  // namespace
+
+int64_t ConvConfig::out_h() const {
+  return out_extent(height, top, bottom, kernel_h, dilation_h, stride_h);
+}
+int64_t ConvConfig::out_w() const {
+  return out_extent(width, left, right, kernel_w, dilation_w, stride_w);
+}
+
+Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_empty(y_shape(c))) return {};
+  uint32_t slot = 2;
+  const auto per_channel = [&](bool is_given) {
+    return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
+  };
+  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
+                shift = per_channel(e.has_scale);
+  Operand residual = dense_operand(e.has_residual ? slot++ : 1, DType::kF32, y_shape(c));
+  if (!e.has_residual) residual.strides = {0, 0, 0, 0};
+  std::vector<HostArg> args = geometry(c);
+  args.insert(args.end(), {dense_operand(0, DType::kF32, x_shape(c)),
+                           dense_operand(1, DType::kF32, w_shape(c)), bias, scale, shift, residual,
+                           int32_t{e.has_bias}, int32_t{e.has_scale}, int32_t{e.has_residual},
+                           int32_t{e.has_relu}, static_cast<int32_t>(c.out_channels / c.groups),
+                           dense_operand(slot, DType::kF32, y_shape(c))});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_general", device_class), "conv2d", args);
+  return recorder.finish();
+}
+
+Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
+  if (is_empty(x_shape(c))) return {};
+  std::vector<HostArg> args = geometry(c);
+  args.insert(
+      args.end(),
+      {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
+       static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_input_grad_general", device_class), "conv2d_input_grad", args);
+  return recorder.finish();
+}
+
+Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
+  if (is_empty(w_shape(c))) return {};
+  std::vector<HostArg> args = geometry(c);
+  args.insert(
+      args.end(),
+      {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
+       static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_weight_grad_general", device_class), "conv2d_weight_grad", args);
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,158 @@
+// Convolution and its gradients for any shape, one work-item per element of the result. Indices
+// outside x (or between the strides) count as zeros.
+#include "kernels/pointwise/pointwise_math.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
+  return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
+}
+
+template <class Derived>
+class GeneralGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "gpu"};
+
+ protected:
+  GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, top{"top"}, left{"left"},
+      dilation_h{"dilation_h"}, dilation_w{"dilation_w"};
+  Var x{"x"}, y{"y"}, z{"z"}, n{"n"};
+
+  template <class Tensor>
+  static void set_layout(Tensor& tensor) {
+    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
+  }
+  // tensor(a, b, ...) where 0 <= a < its extent and 0 <= b < its extent, else 0.
+  template <class Tensor>
+  static Expr or_zero(Tensor& tensor, const Expr& a, const Expr& b, const Expr& c, const Expr& d) {
+    const Expr width = tensor.dim(0).extent(), height = tensor.dim(1).extent();
+    const Expr value = tensor(clamp(a, 0, width - 1), clamp(b, 0, height - 1), c, d);
+    return select(a >= 0 && a < width && b >= 0 && b < height, value, 0.0f);
+  }
+
+  void schedule_elements(Func out, Func total) {
+    constexpr int kItems = 64;
+    Var xo("xo"), xi("xi"), zn("zn");
+    out.split(x, xo, xi, kItems, TailStrategy::GuardWithIf)
+        .fuse(z, n, zn)
+        .gpu_blocks(xo, y, zn)
+        .gpu_threads(xi)
+        .never_partition_all();
+    total.compute_at(out, xi).store_in(MemoryType::Stack);
+  }
+};
+
+class ConvGeneral : public GeneralGenerator<ConvGeneral> {
+ public:
+  Input<Buffer<float, 4>> in{"in"};
+  Input<Buffer<float, 4>> weights{"weights"};
+  Input<Buffer<float, 1>> bias{"bias"}, scale{"scale"}, shift{"shift"};
+  Input<Buffer<float, 4>> residual{"residual"};
+  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
+      has_relu{"has_relu"}, group_outputs{"group_outputs"};
+  Output<Buffer<float, 4>> out{"out"};
+
+  void generate() {
+    const Expr group_inputs = weights.dim(2).extent();
+    RDom r(0, weights.dim(0).extent(), 0, weights.dim(1).extent(), 0, group_inputs);
+    const Expr value =
+        or_zero(in, x * stride_w + r.x * dilation_w - left, y * stride_h + r.y * dilation_h - top,
+                (z / group_outputs) * group_inputs + r.z, n);
+    total_(x, y, z, n) = 0.0f;
+    total_(x, y, z, n) = fused_multiply_add(value, weights(r.x, r.y, r.z, z), total_(x, y, z, n));
+    Expr result = total_(x, y, z, n);
+    result = select(has_bias != 0, strict_float(result + bias(z)), result);
+    result =
+        select(has_scale != 0, strict_float(strict_float(result * scale(z)) + shift(z)), result);
+    result = select(has_residual != 0, strict_float(result + residual(x, y, z, n)), result);
+    out(x, y, z, n) = select(has_relu != 0 && le(result, 0.0f), 0.0f, result);
+  }
+
+  void schedule() {
+    set_layout(in);
+    set_layout(weights);
+    for (auto* vector : {&bias, &scale, &shift}) {
+      set_layout(*vector);
+      vector->dim(0).set_stride(Expr());
+    }
+    set_layout(residual);
+    residual.dim(0).set_stride(Expr());
+    set_layout(out);
+    schedule_elements(out, total_);
+  }
+
+ private:
+  Func total_{"total"};
+};
+
+class ConvInputGradGeneral : public GeneralGenerator<ConvInputGradGeneral> {
+ public:
+  Input<Buffer<float, 4>> dy{"dy"};
+  Input<Buffer<float, 4>> weights{"weights"};
+  Input<int> group_outputs{"group_outputs"};
+  Output<Buffer<float, 4>> dx{"dx"};
+
+  void generate() {
+    const Expr group_inputs = weights.dim(2).extent();
+    RDom r(0, weights.dim(0).extent(), 0, weights.dim(1).extent(), 0, group_outputs);
+    const Expr at_x = x + left - r.x * dilation_w, at_y = y + top - r.y * dilation_h;
+    const Expr o = (z / group_inputs) * group_outputs + r.z;
+    const Expr is_hit = at_x % stride_w == 0 && at_y % stride_h == 0;
+    const Expr value = select(is_hit, or_zero(dy, at_x / stride_w, at_y / stride_h, o, n), 0.0f);
+    total_(x, y, z, n) = 0.0f;
+    total_(x, y, z, n) =
+        fused_multiply_add(value, weights(r.x, r.y, z % group_inputs, o), total_(x, y, z, n));
+    dx(x, y, z, n) = total_(x, y, z, n);
+  }
+
+  void schedule() {
+    set_layout(dy);
+    set_layout(weights);
+    set_layout(dx);
+    schedule_elements(dx, total_);
+  }
+
+ private:
+  Func total_{"total"};
+};
+
+class ConvWeightGradGeneral : public GeneralGenerator<ConvWeightGradGeneral> {
+ public:
+  Input<Buffer<float, 4>> dy{"dy"};
+  Input<Buffer<float, 4>> in{"in"};
+  Input<int> group_outputs{"group_outputs"};
+  Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, c, o)
+
+  void generate() {
+    RDom r(0, dy.dim(0).extent(), 0, dy.dim(1).extent(), 0, dy.dim(3).extent());
+    const Expr channel = (n / group_outputs) * dw.dim(2).extent() + z;
+    const Expr value = or_zero(in, r.x * stride_w + x * dilation_w - left,
+                               r.y * stride_h + y * dilation_h - top, channel, r.z);
+    total_(x, y, z, n) = 0.0f;
+    total_(x, y, z, n) = fused_multiply_add(value, dy(r.x, r.y, n, r.z), total_(x, y, z, n));
+    dw(x, y, z, n) = total_(x, y, z, n);
+  }
+
+  void schedule() {
+    set_layout(dy);
+    set_layout(in);
+    set_layout(dw);
+    schedule_elements(dw, total_);
+  }
+
+ private:
+  Func total_{"total"};
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvGeneral, conv_general)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvInputGradGeneral, conv_input_grad_general)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightGradGeneral, conv_weight_grad_general)

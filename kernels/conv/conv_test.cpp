@@ -1,0 +1,221 @@
+#include "kernels/test_support.h"
+
+namespace ballast::kernels::testing {
+namespace {
+
+Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
+Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(), c.out_w()}; }
+Shape w_shape(const ConvConfig& c) {
+  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
+}
+
+// Calls f(offset in x, offset in w, offset in y) for every product of the convolution that does not
+// fall on padding.
+template <class F>
+void for_each_product(const ConvConfig& c, const F& f) {
+  const int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t o = 0; o < c.out_channels; ++o) {
+      for (int64_t y = 0; y < c.out_h(); ++y) {
+        for (int64_t x = 0; x < c.out_w(); ++x) {
+          const int64_t at_y = ((n * c.out_channels + o) * c.out_h() + y) * c.out_w() + x;
+          for (int64_t ci = 0; ci < group_in; ++ci) {
+            for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
+              const int64_t iy = y * c.stride_h + ky * c.dilation_h - c.top;
+              if (iy < 0 || iy >= c.height) continue;
+              for (int64_t kx = 0; kx < c.kernel_w; ++kx) {
+                const int64_t ix = x * c.stride_w + kx * c.dilation_w - c.left;
+                if (ix < 0 || ix >= c.width) continue;
+                const int64_t channel = o / group_out * group_in + ci;
+                f(((n * c.in_channels + channel) * c.height + iy) * c.width + ix,
+                  ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w + kx, at_y);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string name_of(const ConvConfig& c) {
+  return fmt::format("x {} w {} y {} stride {},{} pad {},{},{},{} dilation {},{} groups {}",
+                     to_string(x_shape(c)), to_string(w_shape(c)), to_string(y_shape(c)),
+                     c.stride_h, c.stride_w, c.top, c.bottom, c.left, c.right, c.dilation_h,
+                     c.dilation_w, c.groups);
+}
+
+// |got - want| <= rounding of `terms` products whose absolute values sum to `magnitude`.
+void expect_near(const std::vector<float>& got, const std::vector<double>& want,
+                 const std::vector<double>& magnitude, int64_t terms, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  const double rounding = (terms + 4) * std::numeric_limits<float>::epsilon() / 2;
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    wrong += !(std::fabs(got[i] - want[i]) <= rounding * magnitude[i] + 1e-30);
+  }
+  EXPECT_EQ(wrong, 0u) << what;
+}
+
+struct Totals {
+  std::vector<double> value, magnitude;
+  explicit Totals(int64_t n) : value(n), magnitude(n) {}
+  void add(int64_t at, double product) {
+    value[at] += product;
+    magnitude[at] += std::fabs(product);
+  }
+};
+
+// y, dx and dw of one convolution against loops in double precision.
+void check(const ConvConfig& c) {
+  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2),
+                   dy = random_f32(y_shape(c), 3);
+  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
+  Totals y(dyv.size()), dx(xv.size()), dw(wv.size());
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    y.add(at_y, double{xv[at_x]} * wv[at_w]);
+    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
+    dw.add(at_w, double{dyv[at_y]} * xv[at_x]);
+  });
+  const int64_t taps = c.kernel_h * c.kernel_w;
+  for (DeviceClass d : kClasses) {
+    const std::string what = class_name(d) + " " + name_of(c);
+    expect_near(run_plan(plan_conv2d(d, c, {}), {x, w}, dy.type).as<float>(), y.value, y.magnitude,
+                taps * c.in_channels / c.groups, "y of " + what);
+    expect_near(run_plan(plan_conv2d_input_grad(d, c), {dy, w}, x.type).as<float>(), dx.value,
+                dx.magnitude, taps * c.out_channels / c.groups, "dx of " + what);
+    expect_near(run_plan(plan_conv2d_weight_grad(d, c), {dy, x}, w.type).as<float>(), dw.value,
+                dw.magnitude, c.batch * c.out_h() * c.out_w(), "dw of " + what);
+  }
+}
+
+ConvConfig make(Shape x, int64_t out_channels, int64_t kernel, int64_t stride = 1, int64_t pad = 0,
+                int64_t dilation = 1, int64_t groups = 1) {
+  ConvConfig c;
+  c.batch = x[0], c.in_channels = x[1], c.height = x[2], c.width = x[3];
+  c.out_channels = out_channels;
+  c.kernel_h = c.kernel_w = kernel;
+  c.stride_h = c.stride_w = stride;
+  c.top = c.bottom = c.left = c.right = pad;
+  c.dilation_h = c.dilation_w = dilation;
+  c.groups = groups;
+  return c;
+}
+
+TEST(Conv, SmallShapes) {
+  check(make({1, 1, 1, 1}, 1, 1));
+  check(make({2, 3, 5, 4}, 2, 3));
+  check(make({1, 2, 5, 5}, 3, 3, 1, 1));
+  check(make({1, 2, 6, 7}, 3, 3, 2, 1));
+  check(make({1, 4, 6, 5}, 4, 3, 1, 1, 1, 4));
+  check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
+  ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
+  lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
+  check(lopsided);
+}
+
+TEST(ConvLarge, OddShapes) {
+  check(make({2, 3, 17, 19}, 5, 3, 1, 1));
+  check(make({1, 7, 13, 11}, 17, 5, 2, 2));
+  check(make({3, 5, 9, 23}, 31, 3, 3, 1));
+  check(make({1, 6, 15, 15}, 9, 3, 1, 2, 2, 3));
+  check(make({2, 3, 12, 12}, 4, 3, 2, 1, 2));
+  check(make({2, 19, 7, 7}, 65, 1));
+  check(make({2, 19, 8, 7}, 33, 1, 2));
+}
+
+TEST(ConvLarge, ChannelsAndPlanes) {
+  check(make({2, 64, 14, 14}, 64, 3, 1, 1));
+  check(make({1, 48, 28, 28}, 48, 3, 2, 1));
+  check(make({1, 16, 32, 32}, 32, 3, 1, 1));
+  check(make({2, 64, 16, 16}, 128, 1));
+  check(make({1, 3, 64, 64}, 192, 16, 16));
+  check(make({2, 32, 30, 31}, 32, 3, 1, 1, 1, 32));
+  check(make({1, 32, 29, 32}, 32, 3, 2, 1, 1, 32));
+  check(make({1, 24, 20, 20}, 48, 3, 1, 1, 1, 24));
+  check(make({1, 3, 40, 40}, 64, 7, 2, 3));
+  check(make({1, 64, 9, 9}, 64, 3, 1, 1, 1, 4));
+}
+
+TEST(Conv, EmptyResultsNeedNoLaunchAndEmptySumsAreZero) {
+  for (DeviceClass d : kClasses) {
+    const ConvConfig no_batch = make({0, 2, 5, 5}, 3, 3);
+    EXPECT_TRUE(plan_conv2d(d, no_batch, {}).launches.empty());
+    EXPECT_TRUE(plan_conv2d_input_grad(d, no_batch).launches.empty());
+    const HostTensor no_x(TensorType{DType::kF32, x_shape(no_batch)}),
+        no_y(TensorType{DType::kF32, y_shape(no_batch)});
+    const auto dw = run_plan(plan_conv2d_weight_grad(d, no_batch), {no_y, no_x},
+                             TensorType{DType::kF32, w_shape(no_batch)})
+                        .as<float>();
+    EXPECT_EQ(dw, std::vector<float>(3 * 2 * 3 * 3, 0.0f));
+  }
+}
+
+void check_epilogue(const ConvConfig& c, const ConvEpilogue& e) {
+  const int64_t plane = c.out_h() * c.out_w();
+  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2),
+                   bias = random_f32({c.out_channels}, 4), scale = random_f32({c.out_channels}, 5),
+                   shift = random_f32({c.out_channels}, 6), residual = random_f32(y_shape(c), 7);
+  for (DeviceClass d : kClasses) {
+    std::vector<float> want = run_plan(plan_conv2d(d, c, {}), {x, w}, residual.type).as<float>();
+    const auto b = bias.as<float>(), sc = scale.as<float>(), sh = shift.as<float>(),
+               r = residual.as<float>();
+    for (size_t i = 0; i < want.size(); ++i) {
+      const int64_t o = static_cast<int64_t>(i) / plane % c.out_channels;
+      volatile float v = want[i];  // each step rounds
+      if (e.has_bias) v = v + b[o];
+      if (e.has_scale) v = v * sc[o];
+      if (e.has_scale) v = v + sh[o];
+      if (e.has_residual) v = v + r[i];
+      want[i] = e.has_relu && v <= 0 ? 0.0f : float{v};
+    }
+    std::vector<HostTensor> inputs{x, w};
+    if (e.has_bias) inputs.push_back(bias);
+    if (e.has_scale) inputs.insert(inputs.end(), {scale, shift});
+    if (e.has_residual) inputs.push_back(residual);
+    const auto got = run_plan(plan_conv2d(d, c, e), inputs, residual.type).as<float>();
+    size_t wrong = 0;
+    for (size_t i = 0; i < got.size(); ++i) wrong += got[i] != want[i];
+    EXPECT_EQ(wrong, 0u) << class_name(d) << " " << name_of(c);
+  }
+}
+
+// Bit for bit what the separate ops give.
+TEST(Conv, EpiloguesEqualSeparateSteps) {
+  const std::vector<ConvEpilogue> all = {{true, false, false, false}, {false, true, false, true},
+                                         {true, true, true, true},    {false, false, true, false},
+                                         {false, false, false, true}, {true, false, true, true}};
+  std::vector<ConvConfig> configs = {make({1, 2, 5, 4}, 3, 3, 1, 1)};
+  if (!is_too_large(1 << 20)) {
+    configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
+    configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
+    configs.push_back(make({1, 40, 16, 16}, 70, 1));
+  }
+  for (const ConvConfig& c : configs) {
+    for (const ConvEpilogue& e : all) check_epilogue(c, e);
+  }
+}
+
+TEST(Conv, NanReachesItsWindowsOnlyAndReluKeepsIt) {
+  const ConvConfig c = make({1, 2, 5, 6}, 3, 3, 1, 1);
+  std::vector<float> values(2 * 5 * 6, 1.0f);
+  values[1 * 30 + 2 * 6 + 1] = NAN;  // channel 1, row 2, column 1
+  const HostTensor x = f32(x_shape(c), values), w = random_f32(w_shape(c), 3);
+  for (DeviceClass d : kClasses) {
+    ConvEpilogue e;
+    e.has_relu = true;
+    const auto y =
+        run_plan(plan_conv2d(d, c, e), {x, w}, TensorType{DType::kF32, y_shape(c)}).as<float>();
+    for (int o = 0; o < 3; ++o) {
+      for (int row = 0; row < 5; ++row) {
+        for (int column = 0; column < 6; ++column) {
+          const bool expected = row >= 1 && row <= 3 && column <= 2;
+          EXPECT_EQ(std::isnan(y[(o * 5 + row) * 6 + column]), expected) << row << "," << column;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
