@@ -1,7 +1,6 @@
-// Softmax cross entropy with integer labels, forward and backward. Rows of the batch lie in lanes:
-// b = 16 x + lane, or b = x where the batch is no multiple of 16.
+// Softmax cross entropy with integer labels and label smoothing, forward and backward.
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/reduce/axis_generator.h"
 
 #include <cmath>
 
@@ -10,97 +9,76 @@ namespace {
 
 using namespace Halide;
 
-template <class Derived>
-class CrossEntropyGenerator : public Generator<Derived> {
+class CrossEntropy : public AxisGenerator<CrossEntropy> {
  public:
-  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<Buffer<>> logits{"logits", Float(32)};
+  Input<Buffer<>> labels{"labels", Int(32)};
+  Input<float> smoothing{"smoothing"};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> loss{"loss", Float(32)};
 
- protected:
-  Var c{"c"}, l{"l"}, x{"x"};
-  Func peak{"peak"}, total{"total"};
-  RDom classes;
-
-  // The largest logit and the sum of exp(logit - largest) of every row.
-  void add_statistics(GeneratorInput<Buffer<>>& logits) {
-    const Expr count = logits.dim(0).extent();
-    peak(l, x) = logits(0, l, x);
-    classes = RDom(0, count, "classes");
-    const Expr logit = logits(classes, l, x);
-    peak(l, x) = select(lt(peak(l, x), logit), logit, peak(l, x));
-    total(l, x) = 0.0f;
-    total(l, x) = strict_float(total(l, x) + exp_f32(logit - peak(l, x)));
+  void configure() {
+    set_tensors({&logits}, {});
+    set_per_line({&labels}, {&loss});
   }
 
-  // `func` has the loops x (blocks) and lane.
-  void schedule_rows(Func func, GeneratorInput<Buffer<>>& logits, const Expr& lanes) {
-    for (int d = 0; d < 3; ++d) logits.dim(d).set_min(0);
-    const Var xo("xo"), xi("xi");
-    if (device_class.value() == "gpu") {
-      constexpr int kItems = 64;
-      func.bound(l, 0, 1).split(x, xo, xi, kItems, TailStrategy::GuardWithIf);
-      func.gpu_blocks(xo).gpu_threads(xi);
-      for (Func stage : {peak, total}) stage.compute_at(func, xi).store_in(MemoryType::Stack);
-      return;
-    }
-    func.specialize(lanes == kLanes).vectorize(l, kLanes).gpu_blocks(x);
-    func.specialize(lanes == 1).gpu_blocks(x);
-    func.specialize_fail("lanes are 16 or 1");
-    for (Func stage : {peak, total}) {
-      stage.compute_at(func, x).store_in(MemoryType::Stack);
-      stage.specialize(lanes == kLanes).vectorize(l, kLanes);
-      stage.update().reorder(l, x, classes).specialize(lanes == kLanes).vectorize(l, kLanes);
-    }
+  // With t = onehot (1 - s) + s / C and z = logit - peak: log total - (1 - s) z_label - s mean(z).
+  void generate() {
+    AxisNest nest = make_nest();
+    Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
+    const Expr shifted = logits(nest.at(nest.r)) - peak[0];
+    Fold total(nest, "total", {{FoldKind::kSum, exp_f32(shifted)}, {FoldKind::kSum, shifted}});
+    const Expr label = labels(nest.place());
+    const Expr is_valid = label >= 0 && label < nest.length;
+    const Expr chosen = logits(nest.at(clamp(label, 0, nest.length - 1))) - peak[0];
+    // A class with a logit of -inf must not matter where there is no smoothing.
+    const Expr mean = select(smoothing > 0.0f, total[1] / cast<float>(nest.length), 0.0f);
+    const Expr value =
+        strict_float((log_f32(total[0]) - (1.0f - smoothing) * chosen) - smoothing * mean);
+    loss(nest.place_vars()) = select(is_valid, value, Expr(NAN));
+    AxisSchedule schedule = make_schedule(nest, loss, rows_per_group);
+    schedule.keep(peak);
+    schedule.keep(total);
   }
 };
 
-class CrossEntropy : public CrossEntropyGenerator<CrossEntropy> {
+// cached: a row's exponentials are kept on the stack, so that they are computed once.
+class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
  public:
-  Input<Buffer<>> logits{"logits", Float(32), 3};
-  Input<Buffer<>> labels{"labels", Int(32), 2};
-  Output<Buffer<>> loss{"loss", Float(32), 2};
+  GeneratorParam<bool> is_cached{"is_cached", false};
+  Input<Buffer<>> dloss{"dloss", Float(32)};
+  Input<Buffer<>> logits{"logits", Float(32)};
+  Input<Buffer<>> labels{"labels", Int(32)};
+  Input<float> smoothing{"smoothing"};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> dlogits{"dlogits", Float(32)};
 
+  void configure() {
+    set_tensors({&logits}, {&dlogits});
+    set_per_line({&dloss, &labels}, {});
+  }
+
+  // dloss (e / total - s / C) everywhere, and dloss (1 - s) less at the label.
   void generate() {
-    add_statistics(logits);
-    const Expr count = logits.dim(0).extent();
-    const Expr label = labels(l, x);
-    const Expr chosen = logits(clamp(label, 0, count - 1), l, x);
-    const Expr value = strict_float((log_f32(total(l, x)) + peak(l, x)) - chosen);
-    loss(l, x) = select(label >= 0 && label < count, value, Expr(NAN));
-  }
-
-  void schedule() {
-    for (int d = 0; d < 2; ++d) {
-      labels.dim(d).set_min(0);
-      loss.dim(d).set_min(0);
-    }
-    schedule_rows(loss, logits, loss.dim(0).extent());
-  }
-};
-
-class CrossEntropyGrad : public CrossEntropyGenerator<CrossEntropyGrad> {
- public:
-  Input<Buffer<>> dloss{"dloss", Float(32), 2};
-  Input<Buffer<>> logits{"logits", Float(32), 3};
-  Input<Buffer<>> labels{"labels", Int(32), 2};
-  Output<Buffer<>> dlogits{"dlogits", Float(32), 3};
-
-  void generate() {
-    add_statistics(logits);
-    const Expr count = logits.dim(0).extent();
-    const Expr label = labels(l, x);
-    const Expr softmax = exp_f32(logits(c, l, x) - peak(l, x)) / total(l, x);
-    const Expr value = strict_float(dloss(l, x) * (softmax - select(c == label, 1.0f, 0.0f)));
-    dlogits(c, l, x) = select(label >= 0 && label < count, value, Expr(NAN));
-  }
-
-  void schedule() {
-    for (int d = 0; d < 2; ++d) {
-      dloss.dim(d).set_min(0);
-      labels.dim(d).set_min(0);
-    }
-    for (int d = 0; d < 3; ++d) dlogits.dim(d).set_min(0);
-    Func(dlogits).reorder(l, c, x);
-    schedule_rows(dlogits, logits, dlogits.dim(1).extent());
+    AxisNest nest = make_nest();
+    Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
+    Func e("e"), scale("scale"), bias("bias");
+    e(nest.at_vars()) = exp_f32(logits(nest.at(nest.r)) - peak[0]);
+    const Expr exponential = e(nest.at(nest.r));
+    Fold total(nest, "total", {{FoldKind::kSum, exponential}});
+    const Expr label = labels(nest.place());
+    const Expr is_valid = label >= 0 && label < nest.length;
+    scale(nest.place_vars()) = select(is_valid, 1.0f / total[0], Expr(NAN));
+    bias(nest.place_vars()) = smoothing / cast<float>(nest.length);
+    const Expr target = select(nest.r == label, 1.0f - smoothing, 0.0f) + bias(nest.place());
+    dlogits(nest.at_vars()) =
+        strict_float((exponential * scale(nest.place()) - target) * dloss(nest.place()));
+    AxisSchedule schedule = make_schedule(nest, dlogits, rows_per_group);
+    schedule.keep(peak);
+    if (is_cached) schedule.keep_row(e, kLongestCachedRow);
+    schedule.keep(total);
+    schedule.keep(scale);
+    schedule.keep(bias);
   }
 };
 

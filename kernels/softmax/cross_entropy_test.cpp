@@ -10,7 +10,7 @@ struct Reference {
 };
 
 Reference reference(const std::vector<float>& logits, const std::vector<int32_t>& labels,
-                    const std::vector<float>& dloss) {
+                    const std::vector<float>& dloss, double smoothing) {
   const size_t batch = labels.size(), classes = logits.size() / batch;
   Reference result;
   for (size_t b = 0; b < batch; ++b) {
@@ -18,18 +18,22 @@ Reference reference(const std::vector<float>& logits, const std::vector<int32_t>
     const double peak = *std::max_element(row, row + classes);
     double total = 0;
     for (size_t c = 0; c < classes; ++c) total += std::exp(row[c] - peak);
+    const double share = smoothing / static_cast<double>(classes);
     const bool valid = labels[b] >= 0 && labels[b] < static_cast<int32_t>(classes);
-    result.loss.push_back(valid ? std::log(total) + peak - row[labels[b]] : NAN);
+    double loss = 0;
     for (size_t c = 0; c < classes; ++c) {
       const double hot = static_cast<int32_t>(c) == labels[b];
-      const double value = dloss[b] * (std::exp(row[c] - peak) / total - hot);
+      const double target = hot * (1 - smoothing) + share;
+      if (target != 0) loss -= target * (row[c] - peak - std::log(total));
+      const double value = dloss[b] * (std::exp(row[c] - peak) / total - target);
       result.gradient.push_back(valid ? value : NAN);
     }
+    result.loss.push_back(valid ? loss : NAN);
   }
   return result;
 }
 
-void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels) {
+void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels, float smoothing = 0) {
   const HostTensor logits = random_f32({batch, classes}, 21, -scale, scale);
   const HostTensor dloss = random_f32({batch}, 22);
   std::vector<int32_t> labels;
@@ -40,12 +44,12 @@ void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels) {
     labels[batch - 1] = std::numeric_limits<int32_t>::max();
   }
   const HostTensor label_tensor = i32({batch}, labels);
-  const Reference want = reference(logits.as<float>(), labels, dloss.as<float>());
+  const Reference want = reference(logits.as<float>(), labels, dloss.as<float>(), smoothing);
   for (DeviceClass c : kClasses) {
-    const auto loss =
-        run_plan(plan_softmax_cross_entropy(c, batch, classes), {logits, label_tensor}, dloss.type)
-            .as<float>();
-    const auto gradient = run_plan(plan_softmax_cross_entropy_grad(c, batch, classes),
+    const auto loss = run_plan(plan_softmax_cross_entropy(c, batch, classes, smoothing),
+                               {logits, label_tensor}, dloss.type)
+                          .as<float>();
+    const auto gradient = run_plan(plan_softmax_cross_entropy_grad(c, batch, classes, smoothing),
                                    {dloss, logits, label_tensor}, logits.type)
                               .as<float>();
     for (size_t i = 0; i < loss.size(); ++i) {
@@ -67,9 +71,32 @@ void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels) {
 
 TEST(CrossEntropy, MatchesDouble) {
   for (int64_t batch : {1, 5, 16, 64}) {
-    for (int64_t classes : {1, 2, 10, 37}) check(batch, classes, 3, false);
+    for (int64_t classes : {1, 2, 10, 16, 37}) check(batch, classes, 3, false);
   }
+  if (!is_too_large(5000)) check(3, 5001, 3, false);
   if (!is_too_large(33 * 1001)) check(33, 1001, 3, false);
+}
+
+TEST(CrossEntropy, SmoothsLabels) {
+  for (int64_t batch : {1, 20}) {
+    for (int64_t classes : {1, 10, 37}) check(batch, classes, 3, classes == 10, 0.1f);
+  }
+  check(4, 40, 3, false, 1);
+}
+
+// A class that cannot be, as masking makes it.
+TEST(CrossEntropy, MinusInfinityCountsForNothing) {
+  for (int64_t classes : {4, 40}) {
+    std::vector<float> values(2 * classes, 0.5f);
+    values[2] = -INFINITY;
+    const HostTensor logits = f32({2, classes}, values), labels = i32({2}, {1, 1});
+    for (DeviceClass c : kClasses) {
+      const auto loss = run_plan(plan_softmax_cross_entropy(c, 2, classes), {logits, labels},
+                                 TensorType{DType::kF32, {2}})
+                            .as<float>();
+      EXPECT_NEAR(loss[0], std::log(static_cast<double>(classes - 1)), 1e-6);
+    }
+  }
 }
 
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) { check(32, 10, 500, false); }

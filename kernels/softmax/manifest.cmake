@@ -1,4 +1,21 @@
-ballast_kernel(softmax_cross_entropy GENERATOR cross_entropy)
-ballast_kernel(softmax_cross_entropy_grad GENERATOR cross_entropy_grad)
+foreach(layout rows columns)
+  foreach(row softmax:false log_softmax:true)
+    string(REPLACE ":" ";" row ${row})
+    list(GET row 0 op)
+    list(GET row 1 is_log)
+    ballast_kernel(${op}_${layout} GENERATOR softmax PARAMS layout=${layout} is_log=${is_log})
+    ballast_kernel(${op}_grad_${layout} GENERATOR softmax_grad
+                   PARAMS layout=${layout} is_log=${is_log})
+  endforeach()
+  foreach(op cross_entropy cross_entropy_grad)
+    ballast_kernel(softmax_${op}_${layout} GENERATOR ${op} PARAMS layout=${layout})
+  endforeach()
+endforeach()
+# Rows short enough to keep their exponentials.
+foreach(op softmax softmax_cross_entropy_grad)
+  string(REPLACE softmax_cross cross generator ${op})
+  ballast_kernel(${op}_rows_cached GENERATOR ${generator} CLASSES cpu
+                 PARAMS layout=rows is_cached=true)
+endforeach()
 
-ballast_oclgrind_filter(CrossEntropy.*)
+ballast_oclgrind_filter(CrossEntropy.* Softmax.*)

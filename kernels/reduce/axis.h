@@ -1,0 +1,39 @@
+// How the ops along one axis see a dense tensor: [outer, axis, inner], as rows where the axis is
+// dense and long enough for vectors, else as columns (axis_recipe.h). Plain values; any thread.
+#pragma once
+
+#include "kernels/halide_runtime.h"
+
+#include <string>
+
+namespace ballast::kernels {
+
+constexpr int64_t kLongestCachedRow = 4096;  // elements of a row that a kernel keeps on its stack
+
+class AxisView {
+ public:
+  // `axis` counts from 0.
+  AxisView(DeviceClass device_class, const Shape& shape, int64_t axis);
+  // The dimensions from `axis` on as one.
+  static AxisView trailing(DeviceClass device_class, const Shape& shape, int64_t axis);
+
+  bool is_empty() const { return outer_ * axis_ * inner_ == 0; }
+  bool is_rows() const { return is_rows_; }
+  int64_t length() const { return axis_; }
+  int64_t lines() const { return outer_ * inner_; }
+  int32_t rows_per_group() const;
+  // "rows" or "columns": how the kernels' names end.
+  const char* layout() const { return is_rows_ ? "rows" : "columns"; }
+
+  Operand tensor(uint32_t slot, DType dtype = DType::kF32) const;
+  // One value by line.
+  Operand per_line(uint32_t slot, DType dtype = DType::kF32) const;
+
+ private:
+  AxisView(DeviceClass device_class, int64_t outer, int64_t axis, int64_t inner);
+
+  int64_t outer_, axis_, inner_;
+  bool is_rows_;
+};
+
+}  // namespace ballast::kernels

@@ -1,0 +1,71 @@
+// What the generators of ops along one axis share: their parameters and the layout of their
+// operands. See axis_recipe.h.
+#pragma once
+
+#include "kernels/reduce/axis_recipe.h"
+
+#include <vector>
+
+namespace ballast::kernels {
+
+constexpr int kLongestCachedRow = 4096;  // as in axis.h, which knows no Halide
+
+template <class Derived>
+class AxisGenerator : public Halide::Generator<Derived> {
+ public:
+  Halide::GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Halide::GeneratorParam<std::string> layout{"layout", "rows"};
+
+ protected:
+  using In = Halide::GeneratorInput<Halide::Buffer<>>;
+  using Out = Halide::GeneratorOutput<Halide::Buffer<>>;
+
+  bool is_gpu() const { return device_class.value() == "gpu"; }
+  // Tensors along the axis, and those with one value by line. Called by configure().
+  void set_tensors(const std::vector<In*>& inputs, const std::vector<Out*>& outputs) {
+    for (In* input : inputs) input->set_dimensions(is_rows() ? 2 : 3);
+    for (Out* output : outputs) output->set_dimensions(is_rows() ? 2 : 3);
+    inputs_ = inputs;
+    outputs_ = outputs;
+  }
+  void set_per_line(const std::vector<In*>& inputs, const std::vector<Out*>& outputs) {
+    for (In* input : inputs) input->set_dimensions(is_rows() ? 1 : 2);
+    for (Out* output : outputs) output->set_dimensions(is_rows() ? 1 : 2);
+    line_inputs_ = inputs;
+    line_outputs_ = outputs;
+  }
+  AxisNest make_nest() {
+    AxisNest nest(layout, is_gpu());
+    nest.length = inputs_.at(0)->dim(is_rows() ? 0 : 1).extent();
+    return nest;
+  }
+  // `out`: a tensor or per line.
+  AxisSchedule make_schedule(const AxisNest& nest, Halide::Func out,
+                             const Halide::Expr& rows_per_group) {
+    for (In* input : inputs_) set_mins(*input);
+    for (Out* output : outputs_) set_mins(*output);
+    for (In* input : line_inputs_) set_mins(*input);
+    for (Out* output : line_outputs_) set_mins(*output);
+    if (is_rows()) return AxisSchedule(nest, out, rows_per_group);
+    Halide::Expr is_dense = Halide::Internal::const_true();
+    const auto free_stride = [&](auto& tensor) {
+      tensor.dim(0).set_stride(Halide::Expr());
+      is_dense = is_dense && tensor.dim(0).stride() == 1;
+    };
+    for (In* input : inputs_) free_stride(*input);
+    for (Out* output : outputs_) free_stride(*output);
+    return AxisSchedule(nest, out, inputs_.at(0)->dim(0).extent(), is_dense);
+  }
+
+ private:
+  bool is_rows() const { return layout.value() == "rows"; }
+  template <class Tensor>
+  static void set_mins(Tensor& tensor) {
+    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
+  }
+
+  std::vector<In*> inputs_, line_inputs_;
+  std::vector<Out*> outputs_, line_outputs_;
+};
+
+}  // namespace ballast::kernels

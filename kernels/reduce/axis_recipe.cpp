@@ -1,0 +1,244 @@
+#include "kernels/reduce/axis_recipe.h"
+
+#include "kernels/pointwise/pointwise_math.h"
+
+#include <cmath>
+
+namespace ballast::kernels {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::MemoryType;
+using Halide::RDom;
+using Halide::Stage;
+using Halide::TailStrategy;
+using Halide::Tuple;
+using Halide::Var;
+
+namespace {
+
+constexpr int kVector = 16;
+constexpr int kUnroll = 4;                // vectors folded side by side
+constexpr int kStep = kUnroll * kVector;  // elements
+constexpr int kItems = 64;                // work-items of a GPU's group
+const Var kLane("lane"), kPart("part");
+
+Expr combined(FoldKind kind, const Expr& total, const Expr& value) {
+  if (kind == FoldKind::kSum) return Halide::strict_float(total + value);
+  return select(lt(total, value), value, total);
+}
+
+// Every term's `next(index of the term)`.
+template <class Next>
+Tuple each(size_t count, const Next& next) {
+  std::vector<Expr> values;
+  for (size_t k = 0; k < count; ++k) values.push_back(next(k));
+  return Tuple(values);
+}
+
+Expr element(Func func, const std::vector<Expr>& at, size_t k, size_t count) {
+  return count == 1 ? Expr(func(at)) : Expr(func(at)[static_cast<int>(k)]);
+}
+
+Expr identity(FoldKind kind) { return kind == FoldKind::kSum ? 0.0f : -INFINITY; }
+
+// Neighbours pairwise: shorter chains, smaller error.
+template <class Value>
+Expr tree(FoldKind kind, int count, const Value& value) {
+  std::vector<Expr> totals;
+  for (int n = 0; n < count; ++n) totals.push_back(value(n));
+  for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
+    for (size_t n = 0; n < totals.size() / 2; ++n) {
+      totals[n] = combined(kind, totals[2 * n], totals[2 * n + 1]);
+    }
+  }
+  return totals[0];
+}
+
+}  // namespace
+
+std::vector<Expr> AxisNest::at(const Expr& along) const {
+  return is_rows ? std::vector<Expr>{along, row} : std::vector<Expr>{i, along, o};
+}
+
+std::vector<Expr> AxisNest::place() const {
+  return is_rows ? std::vector<Expr>{row} : std::vector<Expr>{i, o};
+}
+
+std::vector<Var> AxisNest::at_vars() const {
+  return is_rows ? std::vector<Var>{r, row} : std::vector<Var>{i, r, o};
+}
+
+std::vector<Var> AxisNest::place_vars() const {
+  return is_rows ? std::vector<Var>{row} : std::vector<Var>{i, o};
+}
+
+Fold::Fold(const AxisNest& nest, const std::string& name, const std::vector<Term>& terms)
+    : place_(nest.place()),
+      count_(terms.size()),
+      lanes_(name + "_lanes"),
+      across_(name + "_across"),
+      total_(name) {
+  nest.is_rows ? fold_rows(nest, terms) : fold_columns(nest, terms);
+}
+
+Expr Fold::operator[](size_t term) const { return element(total_, place_, term, count_); }
+
+void Fold::fold_columns(const AxisNest& nest, const std::vector<Term>& terms) {
+  const std::vector<Var> place = nest.place_vars();
+  steps_ = RDom(0, nest.length, "steps");
+  total_(place) = each(count_, [&](size_t k) { return identity(terms[k].kind); });
+  total_(place) = each(count_, [&](size_t k) {
+    const Expr value = substitute(nest.r.name(), Expr(steps_), terms[k].value);
+    return combined(terms[k].kind, (*this)[k], value);
+  });
+}
+
+// CPU: lanes(lane, part, row); whole steps go to kUnroll vectors, the whole vectors left to the
+// first of them, and what is left of the row comes as the last sixteen elements, of which only new
+// ones count. GPU: lanes(lane, 0, row), a work-item each.
+void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
+  const Var row = nest.row;
+  const int lanes = nest.is_gpu ? kItems : kVector, parts = nest.is_gpu ? 1 : kUnroll;
+  const auto update = [&](const Expr& part, const Expr& column, const Expr& is_new) {
+    const std::vector<Expr> at = {kLane, part, row};
+    lanes_(at) = each(count_, [&](size_t k) {
+      const Expr old = element(lanes_, at, k, count_);
+      const Expr value = substitute(nest.r.name(), column, terms[k].value);
+      const Expr next = combined(terms[k].kind, old, value);
+      return is_new.defined() ? select(is_new, next, old) : next;
+    });
+  };
+  lanes_(kLane, kPart, row) = each(count_, [&](size_t k) { return identity(terms[k].kind); });
+  if (nest.is_gpu) {
+    steps_ = RDom(0, (nest.length + kItems - 1) / kItems, "steps");
+    const Expr column = steps_ * kItems + kLane;
+    update(0, min(column, nest.length - 1), column < nest.length);
+  } else {
+    const Expr steps = nest.length / kStep, whole = nest.length / kVector;
+    steps_ = RDom(0, kUnroll, 0, steps, "steps");
+    update(steps_.x, (steps_.y * kUnroll + steps_.x) * kVector + kLane, Expr());
+    rest_ = RDom(0, whole - steps * kUnroll, "rest");
+    update(0, steps * kStep + rest_ * kVector + kLane, Expr());
+    tail_ = RDom(0, select(whole * kVector < nest.length, 1, 0), "tail");
+    update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
+  }
+  across_(kLane, row) = each(count_, [&](size_t k) {
+    return tree(terms[k].kind, parts, [&](int part) {
+      return element(lanes_, {kLane, part, row}, k, count_);
+    });
+  });
+  total_(row) = each(count_, [&](size_t k) {
+    return tree(terms[k].kind, lanes, [&](int lane) {
+      return element(across_, {lane, row}, k, count_);
+    });
+  });
+}
+
+AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_group)
+    : nest_(nest), out_(out) {
+  if (!nest.is_gpu) {
+    out.split(nest.row, group_, nest.row, rows_per_group, TailStrategy::GuardWithIf);
+    out.gpu_blocks(group_).never_partition(nest.row);
+    if (is_tensor()) {
+      out.reorder(nest.r, nest.row, group_)
+          .vectorize(nest.r, kVector, TailStrategy::ShiftInwards)
+          .never_partition(nest.r);
+    }
+  } else if (is_tensor()) {
+    out.split(nest.r, nest.r, inner_, kItems, TailStrategy::GuardWithIf)
+        .reorder(inner_, nest.r, nest.row)
+        .gpu_blocks(nest.row)
+        .gpu_threads(inner_);
+  } else {
+    out.gpu_blocks(nest.row);
+  }
+}
+
+AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, const Expr& is_dense)
+    : nest_(nest),
+      out_(out),
+      is_wide_(width >= kStep && is_dense),
+      is_vector_(width >= kVector && is_dense),
+      is_gather_(width >= kVector) {
+  const auto split = [&](Stage stage, int block, TailStrategy tail) {
+    stage.split(nest.i, block_, inner_, block, tail);
+    if (!is_tensor()) return stage.reorder(inner_, block_, nest.o).gpu_blocks(block_, nest.o);
+    if (nest.is_gpu)
+      return stage.reorder(nest.r, inner_, block_, nest.o).gpu_blocks(block_, nest.o);
+    return stage.reorder(inner_, nest.r, block_, nest.o).gpu_blocks(block_, nest.o);
+  };
+  if (nest.is_gpu) {
+    split(out, kItems, TailStrategy::GuardWithIf).gpu_threads(inner_);
+    return;
+  }
+  split(out.specialize(is_wide_), kStep, TailStrategy::ShiftInwards)
+      .vectorize(inner_, kVector)
+      .unroll(inner_);
+  for (const Expr& condition : {is_vector_, is_gather_}) {
+    split(out.specialize(condition), kVector, TailStrategy::ShiftInwards).vectorize(inner_);
+  }
+  split(out, 1, TailStrategy::GuardWithIf);
+}
+
+void AxisSchedule::vectorize_columns(Stage stage) {
+  stage.specialize(is_wide_).vectorize(nest_.i, kVector).unroll(nest_.i);
+  for (const Expr& condition : {is_vector_, is_gather_}) {
+    stage.specialize(condition).vectorize(nest_.i, kVector);
+  }
+}
+
+void AxisSchedule::keep(Func per_line) {
+  if (nest_.is_rows) {
+    per_line.compute_at(out_, nest_.row);
+    if (!nest_.is_gpu) per_line.store_in(MemoryType::Stack).bound_storage(nest_.row, 1);
+    return;
+  }
+  per_line.compute_at(out_, nest_.is_gpu ? inner_ : block_).store_in(MemoryType::Stack);
+  per_line.bound_storage(nest_.i, nest_.is_gpu ? 1 : kStep).bound_storage(nest_.o, 1);
+  if (!nest_.is_gpu) vectorize_columns(per_line);
+}
+
+void AxisSchedule::keep(Fold& fold) {
+  keep(fold.total_);
+  if (!nest_.is_rows) {
+    Stage update = fold.total_.update().reorder(nest_.i, fold.steps_.x);
+    if (!nest_.is_gpu) vectorize_columns(update);
+    return;
+  }
+  fold.lanes_.compute_at(out_, nest_.row);
+  if (nest_.is_gpu) {
+    fold.lanes_.gpu_threads(kLane);
+    fold.lanes_.update().gpu_threads(kLane);
+    return;
+  }
+  fold.lanes_.bound(kLane, 0, kVector).bound(kPart, 0, kUnroll).bound_storage(nest_.row, 1);
+  fold.lanes_.store_in(MemoryType::Stack).vectorize(kLane).unroll(kPart);
+  fold.lanes_.update(0)
+      .reorder(kLane, fold.steps_.x, fold.steps_.y)
+      .vectorize(kLane)
+      .unroll(fold.steps_.x);
+  fold.lanes_.update(1).reorder(kLane, fold.rest_).vectorize(kLane);
+  fold.lanes_.update(2).reorder(kLane, fold.tail_).vectorize(kLane);
+  fold.across_.compute_at(out_, nest_.row).store_in(MemoryType::Stack);
+  fold.across_.bound(kLane, 0, kVector).vectorize(kLane).bound_storage(nest_.row, 1);
+}
+
+void AxisSchedule::keep_row(Func values, int longest) {
+  values.compute_at(out_, nest_.row).store_in(MemoryType::Stack);
+  values.bound_storage(nest_.r, longest).bound_storage(nest_.row, 1);
+  values.vectorize(nest_.r, kVector, TailStrategy::ShiftInwards).never_partition(nest_.r);
+}
+
+void AxisSchedule::add_output(Func per_line, Expr rows_per_group) {
+  if (nest_.is_gpu) {
+    per_line.gpu_blocks(nest_.row).compute_with(out_, nest_.row);
+    return;
+  }
+  per_line.split(nest_.row, group_, nest_.row, rows_per_group, TailStrategy::GuardWithIf)
+      .gpu_blocks(group_)
+      .never_partition(nest_.row)
+      .compute_with(out_, nest_.row);
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,82 @@
+// What every op along one axis is written with (softmax, normalisations, their gradients): folds
+// over the axis, and the schedule of a kernel in which one work-group keeps what it folds near at
+// hand, so that a row comes from memory once however often it is passed over. Needs Halide;
+// stateless.
+//
+// Two layouts of a dense tensor [outer, axis, inner]:
+//   rows     x(r, row): the axis is dense; vectors lie along it. CPUs need at least 16 elements.
+//   columns  x(i, r, o): vectors lie along i, across the axis; i may have any stride.
+// The order of additions depends on the extents only.
+#pragma once
+
+#include <Halide.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+struct AxisNest {
+  bool is_rows = true, is_gpu = false;
+  Halide::Expr length;  // of the axis
+  Halide::Var r{"r"}, row{"row"}, i{"i"}, o{"o"};
+
+  AxisNest(const std::string& layout, bool is_gpu_class)
+      : is_rows(layout == "rows"), is_gpu(is_gpu_class) {}
+  // The coordinates of the element `along` of this line; those of what a line has once.
+  std::vector<Halide::Expr> at(const Halide::Expr& along) const;
+  std::vector<Halide::Expr> place() const;
+  std::vector<Halide::Var> at_vars() const;
+  std::vector<Halide::Var> place_vars() const;
+  int dimensions() const { return is_rows ? 2 : 3; }        // of a tensor
+  int place_dimensions() const { return is_rows ? 1 : 2; }  // of what a line has once
+};
+
+// Totals of one pass over a line. A maximum passes over NaN.
+enum class FoldKind { kSum, kMax };
+struct Term {
+  FoldKind kind;
+  Halide::Expr value;  // at nest.r
+};
+class Fold {
+ public:
+  Fold(const AxisNest& nest, const std::string& name, const std::vector<Term>& terms);
+  Halide::Expr operator[](size_t term) const;
+
+ private:
+  friend class AxisSchedule;
+  void fold_rows(const AxisNest& nest, const std::vector<Term>& terms);
+  void fold_columns(const AxisNest& nest, const std::vector<Term>& terms);
+
+  std::vector<Halide::Expr> place_;
+  size_t count_;
+  Halide::Func lanes_, across_, total_;
+  Halide::RDom steps_, rest_, tail_;
+};
+
+// Schedules `out`, whose first dimensions are those of the nest (a tensor) or of its places.
+class AxisSchedule {
+ public:
+  // Rows: so many by work-group of a CPU.
+  AxisSchedule(const AxisNest& nest, Halide::Func out, const Halide::Expr& rows_per_group);
+  // Columns: the extent of i, and whether its stride is 1 in all tensors.
+  AxisSchedule(const AxisNest& nest, Halide::Func out, const Halide::Expr& width,
+               const Halide::Expr& is_dense);
+
+  void keep(Fold& fold);
+  void keep(Halide::Func per_line);                 // one value by line
+  void keep_row(Halide::Func values, int longest);  // a line's values; rows on CPUs only
+  void add_output(Halide::Func per_line, Halide::Expr rows_per_group);  // rows only
+
+ private:
+  void vectorize_columns(Halide::Stage stage);
+  bool is_tensor() const { return out_.dimensions() == nest_.dimensions(); }
+
+  const AxisNest nest_;
+  Halide::Func out_;
+  Halide::Var group_{"group"}, inner_{"inner"}, block_{"block"};
+  Halide::Expr is_wide_, is_vector_, is_gather_;
+};
+
+}  // namespace ballast::kernels

@@ -1,0 +1,67 @@
+// Softmax and log-softmax along one axis, and their gradients in terms of the results.
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/axis_generator.h"
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+// cached: a row's exponentials are kept on the stack, so that they are computed once.
+class Softmax : public AxisGenerator<Softmax> {
+ public:
+  GeneratorParam<bool> is_log{"is_log", false};
+  GeneratorParam<bool> is_cached{"is_cached", false};
+  Input<Buffer<>> in{"in", Float(32)};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> out{"out", Float(32)};
+
+  void configure() { set_tensors({&in}, {&out}); }
+
+  void generate() {
+    AxisNest nest = make_nest();
+    const Expr x = in(nest.at(nest.r));
+    Fold peak(nest, "peak", {{FoldKind::kMax, x}});
+    Func e("e"), scale("scale");
+    e(nest.at_vars()) = exp_f32(x - peak[0]);
+    const Expr exponential = e(nest.at(nest.r));
+    Fold total(nest, "total", {{FoldKind::kSum, exponential}});
+    scale(nest.place_vars()) = is_log ? log_f32(total[0]) : 1.0f / total[0];
+    const Expr factor = scale(nest.place());
+    out(nest.at_vars()) =
+        is_log ? strict_float((x - peak[0]) - factor) : strict_float(exponential * factor);
+    AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
+    schedule.keep(peak);
+    if (is_cached) schedule.keep_row(e, kLongestCachedRow);
+    schedule.keep(total);
+    schedule.keep(scale);
+  }
+};
+
+// dx = (dy - sum(dy y)) y; of the logarithm dx = dy - exp(y) sum(dy).
+class SoftmaxGrad : public AxisGenerator<SoftmaxGrad> {
+ public:
+  GeneratorParam<bool> is_log{"is_log", false};
+  Input<Buffer<>> dy{"dy", Float(32)};
+  Input<Buffer<>> y{"y", Float(32)};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> dx{"dx", Float(32)};
+
+  void configure() { set_tensors({&dy, &y}, {&dx}); }
+
+  void generate() {
+    AxisNest nest = make_nest();
+    const Expr g = dy(nest.at(nest.r)), result = y(nest.at(nest.r));
+    Fold total(nest, "total", {{FoldKind::kSum, is_log ? g : strict_float(g * result)}});
+    dx(nest.at_vars()) = is_log ? strict_float(g - exp_f32(result) * total[0])
+                                : strict_float((g - total[0]) * result);
+    AxisSchedule schedule = make_schedule(nest, dx, rows_per_group);
+    schedule.keep(total);
+  }
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::Softmax, softmax)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::SoftmaxGrad, softmax_grad)
