@@ -59,6 +59,13 @@ int64_t int_attr(const Attrs& attrs, const std::string& name) {
   return std::get<int64_t>(find(attrs, name));
 }
 
+double float_attr(const Attrs& attrs, const std::string& name, double otherwise) {
+  for (const auto& [key, value] : attrs) {
+    if (key == name) return std::get<double>(value);
+  }
+  return otherwise;
+}
+
 const std::vector<int64_t>& ints_attr(const Attrs& attrs, const std::string& name) {
   return std::get<std::vector<int64_t>>(find(attrs, name));
 }

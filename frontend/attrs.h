@@ -17,8 +17,9 @@ using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
 std::string to_string(const Attrs& attrs);  // "[axes=[0, 1], keep_dims=0]"; empty for none
 
-// The values; throw where the attribute is missing.
+// The values; throw where the attribute is missing and nothing is given in its stead.
 int64_t int_attr(const Attrs& attrs, const std::string& name);
+double float_attr(const Attrs& attrs, const std::string& name, double otherwise);
 const std::vector<int64_t>& ints_attr(const Attrs& attrs, const std::string& name);
 
 // A call in the ABI's form. Borrows everything it was made from.

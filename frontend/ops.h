@@ -4,6 +4,7 @@
 #include "frontend/ops/attention.h"
 #include "frontend/ops/conv.h"
 #include "frontend/ops/index.h"
+#include "frontend/ops/loss.h"
 #include "frontend/ops/matmul.h"
 #include "frontend/ops/norm.h"
 #include "frontend/ops/optimizer.h"

@@ -17,6 +17,9 @@ using Attrs = std::map<std::string, AttrValue>;
 inline int64_t int_attr(const Attrs& attrs, const char* name) {
   return std::get<int64_t>(attrs.at(name));
 }
+inline double float_attr(const Attrs& attrs, const char* name) {
+  return std::get<double>(attrs.at(name));
+}
 inline const std::string& string_attr(const Attrs& attrs, const char* name) {
   return std::get<std::string>(attrs.at(name));
 }

@@ -1,34 +1,44 @@
 #include "frontend/ops/softmax.h"
 
-#include "frontend/ops.h"
 #include "frontend/ops/call.h"
 
 namespace ballast::ops {
 
+namespace {
+
+Tensor along(const char* name, const std::vector<Tensor>& inputs, int64_t axis,
+             const Where& where) {
+  return apply_primitive(name, inputs, {{"axis", from_start(axis, inputs[0].rank())}}, where)[0];
+}
+
+}  // namespace
+
 Tensor softmax(const Operand& x, int64_t axis) {
-  CallScope scope(x.where());
-  Tensor tensor = x.tensor();
-  // The shift cancels out; without it exp would overflow.
-  Tensor e = exp(tensor - stop_gradient(reduce_max(tensor, {axis}, true)));
-  return e / reduce_sum(e, {axis}, true);
+  return along("softmax", {x.tensor()}, axis, x.where());
 }
 
 Tensor log_softmax(const Operand& x, int64_t axis) {
-  CallScope scope(x.where());
-  Tensor tensor = x.tensor();
-  Tensor shifted = tensor - stop_gradient(reduce_max(tensor, {axis}, true));
-  return shifted - log(reduce_sum(exp(shifted), {axis}, true));
+  return along("log_softmax", {x.tensor()}, axis, x.where());
 }
 
-Tensor softmax_cross_entropy(const Operand& logits, const Operand& labels) {
-  return apply_primitive("softmax_cross_entropy", {logits.tensor(), labels.tensor()}, {},
-                         logits.where())[0];
+Tensor softmax_grad(const Operand& dy, const Operand& y, int64_t axis) {
+  return along("softmax_grad", {dy.tensor(), y.tensor()}, axis, dy.where());
+}
+
+Tensor log_softmax_grad(const Operand& dy, const Operand& y, int64_t axis) {
+  return along("log_softmax_grad", {dy.tensor(), y.tensor()}, axis, dy.where());
+}
+
+Tensor softmax_cross_entropy(const Operand& logits, const Operand& labels, double label_smoothing) {
+  return apply_primitive("softmax_cross_entropy", {logits.tensor(), labels.tensor()},
+                         {{"label_smoothing", label_smoothing}}, logits.where())[0];
 }
 
 Tensor softmax_cross_entropy_grad(const Operand& dloss, const Operand& logits,
-                                  const Operand& labels) {
+                                  const Operand& labels, double label_smoothing) {
   return apply_primitive("softmax_cross_entropy_grad",
-                         {dloss.tensor(), logits.tensor(), labels.tensor()}, {}, logits.where())[0];
+                         {dloss.tensor(), logits.tensor(), labels.tensor()},
+                         {{"label_smoothing", label_smoothing}}, logits.where())[0];
 }
 
 }  // namespace ballast::ops

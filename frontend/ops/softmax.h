@@ -9,10 +9,15 @@ namespace ballast::ops {
 
 Tensor softmax(const Operand& x, int64_t axis = -1);
 Tensor log_softmax(const Operand& x, int64_t axis = -1);
+// In terms of the result y.
+Tensor softmax_grad(const Operand& dy, const Operand& y, int64_t axis = -1);
+Tensor log_softmax_grad(const Operand& dy, const Operand& y, int64_t axis = -1);
 
-// Losses; logits f32[B, C], labels i32[B].
-Tensor softmax_cross_entropy(const Operand& logits, const Operand& labels);  // f32[B]
+// Losses; logits f32[B, C], labels i32[B]. With smoothing s the target is
+// onehot(label) (1 - s) + s / C.
+Tensor softmax_cross_entropy(const Operand& logits, const Operand& labels,
+                             double label_smoothing = 0);  // f32[B]
 Tensor softmax_cross_entropy_grad(const Operand& dloss, const Operand& logits,
-                                  const Operand& labels);
+                                  const Operand& labels, double label_smoothing = 0);
 
 }  // namespace ballast::ops

@@ -9,19 +9,51 @@ using namespace vjp_rules;
 
 namespace {
 
-std::vector<Tensor> softmax_cross_entropy(const VjpArgs& args) {
-  return {ops::softmax_cross_entropy_grad(g(args), args.inputs[0], args.inputs[1]), {}};
+double smoothing_of(const VjpArgs& args) { return float_attr(args.attrs, "label_smoothing", 0); }
+int64_t axis_of(const VjpArgs& args) { return int_attr(args.attrs, "axis"); }
+
+Tensor sum_along(const VjpArgs& args, const Tensor& values) {
+  return ops::reduce_sum(values, {axis_of(args)}, /*keep_dims=*/true);
 }
 
-// The op is dloss_b (p - onehot), p = softmax(logits).
+std::vector<Tensor> softmax(const VjpArgs& args) {
+  return {ops::softmax_grad(g(args), y(args), axis_of(args))};
+}
+
+std::vector<Tensor> log_softmax(const VjpArgs& args) {
+  return {ops::log_softmax_grad(g(args), y(args), axis_of(args))};
+}
+
+// The op is (dy - sum(dy p)) p, with p its second input: linear in dy, and symmetric.
+std::vector<Tensor> softmax_grad(const VjpArgs& args) {
+  const Tensor& dy = args.inputs[0];
+  const Tensor& p = args.inputs[1];
+  Tensor dp = g(args) * (dy - sum_along(args, dy * p)) - dy * sum_along(args, g(args) * p);
+  return {ops::softmax_grad(g(args), p, axis_of(args)), dp};
+}
+
+// The op is dy - exp(l) sum(dy), with l its second input.
+std::vector<Tensor> log_softmax_grad(const VjpArgs& args) {
+  Tensor weighted = g(args) * ops::exp(args.inputs[1]);
+  Tensor total = sum_along(args, args.inputs[0]);
+  return {g(args) - sum_along(args, weighted), -(weighted * total)};
+}
+
+std::vector<Tensor> softmax_cross_entropy(const VjpArgs& args) {
+  return {
+      ops::softmax_cross_entropy_grad(g(args), args.inputs[0], args.inputs[1], smoothing_of(args)),
+      {}};
+}
+
+// The op is dloss_b (p - target), p = softmax(logits).
 std::vector<Tensor> softmax_cross_entropy_grad(const VjpArgs& args) {
   const Tensor& dloss = args.inputs[0];
   const Tensor& logits = args.inputs[1];
-  Tensor difference = ops::softmax_cross_entropy_grad(Tensor::ones(dloss.shape(), dloss.dtype()),
-                                                      logits, args.inputs[2]);
-  Tensor p = ops::softmax(logits);
+  Tensor ones = Tensor::ones(dloss.shape(), dloss.dtype());
+  Tensor difference =
+      ops::softmax_cross_entropy_grad(ones, logits, args.inputs[2], smoothing_of(args));
   Tensor column = ops::reshape(dloss, {dloss.shape()[0], 1});
-  Tensor dlogits = column * (p * (g(args) - ops::reduce_sum(g(args) * p, {1}, true)));
+  Tensor dlogits = column * ops::softmax_grad(g(args), ops::softmax(logits));
   return {ops::reduce_sum(g(args) * difference, {1}), dlogits, {}};
 }
 
@@ -29,8 +61,12 @@ std::vector<Tensor> softmax_cross_entropy_grad(const VjpArgs& args) {
 
 std::vector<Primitive> softmax_primitives() {
   return {
+      {"log_softmax", log_softmax},
+      {"log_softmax_grad", log_softmax_grad},
+      {"softmax", softmax},
       {"softmax_cross_entropy", softmax_cross_entropy},
       {"softmax_cross_entropy_grad", softmax_cross_entropy_grad},
+      {"softmax_grad", softmax_grad},
   };
 }
 

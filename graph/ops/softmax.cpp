@@ -1,13 +1,66 @@
-// Softmax cross entropy with integer labels (MindSpore's SparseSoftmaxCrossEntropyWithLogits,
-// before its reduction) and its gradient.
+// Softmax and log-softmax along an axis (MindSpore's Softmax and LogSoftmax), softmax cross entropy
+// with integer labels (its SparseSoftmaxCrossEntropyWithLogits before the reduction, with the label
+// smoothing of its CrossEntropyLoss), and their gradients.
 #include "graph/op.h"
 
 namespace ballast::graph {
 
 using device::Code;
 using device::fail;
+using kernels::DeviceClass;
 
 namespace {
+
+int64_t axis_of(const OpCall& call) {
+  const int64_t axis = int_attr(call.attrs, "axis");
+  const auto rank = static_cast<int64_t>(call.inputs[0].shape.size());
+  const int64_t positive = axis < 0 ? axis + rank : axis;
+  if (positive < 0 || positive >= rank) {
+    fail(Code::kInvalidArgument, "axis {} is out of range for rank {}", axis, rank);
+  }
+  return positive;
+}
+
+void check_f32(const OpCall& call, size_t input) {
+  if (call.inputs[input].dtype != DType::kF32) {
+    fail(Code::kUnimplemented, "has no kernel for {}", name_of(call.inputs[input].dtype));
+  }
+}
+
+OpDef softmax(const std::string& name) {
+  OpDef op;
+  op.name = name;
+  op.attrs = {{"axis", int64_t{-1}}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
+    check_f32(call, 0);
+    axis_of(call);
+    return {call.inputs[0]};
+  };
+  op.plan = [name](DeviceClass device_class, const OpCall& call, const std::vector<TensorType>&) {
+    return kernels::plan_softmax(device_class, name, call.inputs[0].shape, axis_of(call));
+  };
+  return op;
+}
+
+OpDef softmax_grad(const std::string& name) {
+  OpDef op;
+  op.name = name + "_grad";
+  op.min_inputs = op.max_inputs = 2;
+  op.attrs = {{"axis", int64_t{-1}}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
+    check_f32(call, 0);
+    axis_of(call);
+    if (call.inputs[1] != call.inputs[0]) {
+      fail(Code::kInvalidArgument, "y (input 1) needs the type of dy, {}",
+           to_string(call.inputs[0]));
+    }
+    return {call.inputs[0]};
+  };
+  op.plan = [name](DeviceClass device_class, const OpCall& call, const std::vector<TensorType>&) {
+    return kernels::plan_softmax_grad(device_class, name, call.inputs[0].shape, axis_of(call));
+  };
+  return op;
+}
 
 void check_logits(const TensorType& logits, const TensorType& labels) {
   if (logits.dtype != DType::kF32 || logits.shape.size() != 2) {
@@ -19,38 +72,58 @@ void check_logits(const TensorType& logits, const TensorType& labels) {
   }
 }
 
-}  // namespace
+float smoothing_of(const OpCall& call) {
+  const double smoothing = float_attr(call.attrs, "label_smoothing");
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    fail(Code::kInvalidArgument, "label_smoothing is {}, expected 0 to 1", smoothing);
+  }
+  return static_cast<float>(smoothing);
+}
 
-std::vector<OpDef> softmax_ops() {
-  OpDef forward;
-  forward.name = "softmax_cross_entropy";
-  forward.min_inputs = forward.max_inputs = 2;
-  forward.infer = [](const OpCall& call) -> std::vector<TensorType> {
+OpDef cross_entropy() {
+  OpDef op;
+  op.name = "softmax_cross_entropy";
+  op.min_inputs = op.max_inputs = 2;
+  op.attrs = {{"label_smoothing", 0.0}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
     check_logits(call.inputs[0], call.inputs[1]);
+    smoothing_of(call);
     return {{DType::kF32, {call.inputs[0].shape[0]}}};
   };
-  forward.plan = [](kernels::DeviceClass device_class, const OpCall& call,
-                    const std::vector<TensorType>&) {
+  op.plan = [](DeviceClass device_class, const OpCall& call, const std::vector<TensorType>&) {
     const Shape& shape = call.inputs[0].shape;
-    return kernels::plan_softmax_cross_entropy(device_class, shape[0], shape[1]);
+    return kernels::plan_softmax_cross_entropy(device_class, shape[0], shape[1],
+                                               smoothing_of(call));
   };
+  return op;
+}
 
-  OpDef backward;
-  backward.name = "softmax_cross_entropy_grad";
-  backward.min_inputs = backward.max_inputs = 3;
-  backward.infer = [](const OpCall& call) -> std::vector<TensorType> {
+OpDef cross_entropy_grad() {
+  OpDef op;
+  op.name = "softmax_cross_entropy_grad";
+  op.min_inputs = op.max_inputs = 3;
+  op.attrs = {{"label_smoothing", 0.0}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
     check_logits(call.inputs[1], call.inputs[2]);
+    smoothing_of(call);
     if (call.inputs[0] != TensorType{DType::kF32, {call.inputs[1].shape[0]}}) {
       fail(Code::kInvalidArgument, "dloss needs f32[{}]", call.inputs[1].shape[0]);
     }
     return {call.inputs[1]};
   };
-  backward.plan = [](kernels::DeviceClass device_class, const OpCall& call,
-                     const std::vector<TensorType>&) {
+  op.plan = [](DeviceClass device_class, const OpCall& call, const std::vector<TensorType>&) {
     const Shape& shape = call.inputs[1].shape;
-    return kernels::plan_softmax_cross_entropy_grad(device_class, shape[0], shape[1]);
+    return kernels::plan_softmax_cross_entropy_grad(device_class, shape[0], shape[1],
+                                                    smoothing_of(call));
   };
-  return {forward, backward};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> softmax_ops() {
+  return {softmax("softmax"),          softmax_grad("softmax"), softmax("log_softmax"),
+          softmax_grad("log_softmax"), cross_entropy(),         cross_entropy_grad()};
 }
 
 }  // namespace ballast::graph

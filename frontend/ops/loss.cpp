@@ -1,0 +1,85 @@
+#include "frontend/ops/loss.h"
+
+#include "frontend/ops.h"
+
+#include <numeric>
+
+namespace ballast::ops {
+
+namespace {
+
+Tensor reduced(const Tensor& losses, const std::string& reduction) {
+  if (reduction == "mean") return reduce_mean(losses);
+  if (reduction == "sum") return reduce_sum(losses);
+  if (reduction == "none") return losses;
+  fail(BALLAST_INVALID_ARGUMENT, "[loss] reduction is \"{}\", expected mean, sum or none",
+       reduction);
+}
+
+void check_positive(const char* op, const char* name, double value) {
+  if (!(value > 0)) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] {} is {}, expected more than 0", op, name, value);
+  }
+}
+
+}  // namespace
+
+Tensor mse_loss(const Operand& x, const Operand& target, const std::string& reduction) {
+  CallScope scope(x.where());
+  return reduced(square(x - target), reduction);
+}
+
+Tensor l1_loss(const Operand& x, const Operand& target, const std::string& reduction) {
+  CallScope scope(x.where());
+  return reduced(abs(x - target), reduction);
+}
+
+Tensor smooth_l1_loss(const Operand& x, const Operand& target, double beta,
+                      const std::string& reduction) {
+  CallScope scope(x.where());
+  check_positive("smooth_l1_loss", "beta", beta);
+  Tensor d = abs(x - target);
+  return reduced(select(less(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction);
+}
+
+Tensor huber_loss(const Operand& x, const Operand& target, double delta,
+                  const std::string& reduction) {
+  CallScope scope(x.where());
+  check_positive("huber_loss", "delta", delta);
+  Tensor d = abs(x - target);
+  Tensor far = (d - 0.5 * delta) * delta;
+  return reduced(select(less_equal(d, delta), square(d) * 0.5, far), reduction);
+}
+
+Tensor binary_cross_entropy(const Operand& x, const Operand& target, const std::string& reduction) {
+  CallScope scope(x.where());
+  Tensor p = x.tensor(), t = target.tensor();
+  Tensor right = maximum(log(p), -100.0), wrong = maximum(log(1.0 - p), -100.0);
+  return reduced(-(t * right + (1.0 - t) * wrong), reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
+                                        const std::string& reduction) {
+  CallScope scope(x.where());
+  Tensor logits = x.tensor();
+  // log(exp(0) + exp(x)), shifted so that nothing overflows; the shift cancels out.
+  Tensor shift = stop_gradient(relu(logits));
+  Tensor total = shift + log(exp(-shift) + exp(logits - shift));
+  return reduced(total - logits * target, reduction);
+}
+
+Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction) {
+  CallScope scope(x.where());
+  Tensor log_p = x.tensor(), label = labels.tensor();
+  if (log_p.rank() != 2 || label.rank() != 1 || label.dtype() != DType::kI32) {
+    fail(BALLAST_INVALID_ARGUMENT, "[nll_loss] takes f32[B, C] and i32[B], got {} and {}",
+         to_string(log_p.type()), to_string(label.type()));
+  }
+  std::vector<int32_t> classes(static_cast<size_t>(log_p.shape()[1]));
+  std::iota(classes.begin(), classes.end(), 0);
+  Tensor row = Tensor::on_host(classes, {log_p.shape()[1]});
+  Tensor is_label = equal(reshape(label, {label.shape()[0], 1}), row);
+  return reduced(-reduce_sum(select(is_label, log_p, 0.0), {1}), reduction);
+}
+
+}  // namespace ballast::ops

@@ -1,0 +1,122 @@
+// The losses that are written with other ops, against their definitions in double: values, first
+// derivatives, and where one is easily wrong: zero, ties, far out.
+#include "frontend/ballast_frontend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+namespace ballast::tests {
+namespace {
+
+using Definition = std::function<double(double x, double t)>;
+using Loss = std::function<Tensor(const Tensor&, const Tensor&, const std::string&)>;
+
+struct Row {
+  const char* name;
+  Loss loss;
+  Definition value, slope;
+  std::vector<float> x, t;
+};
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+const std::vector<Row>& rows() {
+  static const std::vector<float> x = {-2.5f, -0.4f, 0.0f, 0.3f, 1.75f, 6},
+                                  t = {1, 0.5f, 0.25f, -1, 1.5f, 2};
+  static const std::vector<Row> all = {
+      {"mse", [](auto& x, auto& t, auto& r) { return ops::mse_loss(x, t, r); },
+       [](double x, double t) { return (x - t) * (x - t); },
+       [](double x, double t) { return 2 * (x - t); }, x, t},
+      {"l1", [](auto& x, auto& t, auto& r) { return ops::l1_loss(x, t, r); },
+       [](double x, double t) { return std::fabs(x - t); },
+       [](double x, double t) { return x > t ? 1.0 : -1.0; }, x, t},
+      {"smooth_l1", [](auto& x, auto& t, auto& r) { return ops::smooth_l1_loss(x, t, 0.5, r); },
+       [](double x, double t) {
+         const double d = std::fabs(x - t);
+         return d < 0.5 ? d * d : d - 0.25;
+       },
+       [](double x, double t) {
+         return std::fabs(x - t) < 0.5 ? 2 * (x - t) : (x > t ? 1.0 : -1.0);
+       },
+       x, t},
+      {"huber", [](auto& x, auto& t, auto& r) { return ops::huber_loss(x, t, 2, r); },
+       [](double x, double t) {
+         const double d = std::fabs(x - t);
+         return d <= 2 ? 0.5 * d * d : 2 * (d - 1);
+       },
+       [](double x, double t) { return std::fabs(x - t) <= 2 ? x - t : (x > t ? 2.0 : -2.0); }, x,
+       t},
+      {"bce",
+       [](auto& x, auto& t, auto& r) { return ops::binary_cross_entropy(x, t, r); },
+       [](double x, double t) { return -(t * std::log(x) + (1 - t) * std::log(1 - x)); },
+       [](double x, double t) { return (x - t) / (x * (1 - x)); },
+       {0.1f, 0.5f, 0.9f, 0.999f},
+       {0, 0.5f, 1, 0.25f}},
+      {"bce_with_logits",
+       [](auto& x, auto& t, auto& r) { return ops::binary_cross_entropy_with_logits(x, t, r); },
+       [](double x, double t) {
+         return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))) - x * t;
+       },
+       [](double x, double t) { return sigmoid(x) - t; },
+       {-80, -3, 0, 0, 0.5f, 90},
+       {1, 0, 1, 0, 0.25f, 0}},
+  };
+  return all;
+}
+
+class LossTest : public testing::TestWithParam<Row> {};
+
+TEST_P(LossTest, MatchesItsDefinition) {
+  const Row& row = GetParam();
+  const auto n = static_cast<int64_t>(row.x.size());
+  const Tensor x = Tensor::from_host(row.x, {n}), t = Tensor::from_host(row.t, {n});
+  const auto losses = row.loss(x, t, "none").to_host<float>();
+  auto total = [&](Tensor at) { return row.loss(at, t, "sum"); };
+  const auto slopes = grad(total)(x).to_host<float>();
+  double sum = 0;
+  for (size_t i = 0; i < row.x.size(); ++i) {
+    const double value = row.value(row.x[i], row.t[i]), slope = row.slope(row.x[i], row.t[i]);
+    EXPECT_NEAR(losses[i], value, 1e-6 + 2e-6 * std::fabs(value)) << i;
+    EXPECT_NEAR(slopes[i], slope, 1e-6 + 3e-5 * std::fabs(slope)) << i;
+    sum += value;
+  }
+  EXPECT_NEAR(row.loss(x, t, "sum").item<float>(), sum, 1e-5 * std::fabs(sum));
+  EXPECT_NEAR(row.loss(x, t, "mean").item<float>(), sum / static_cast<double>(n),
+              1e-5 * std::fabs(sum));
+  EXPECT_THROW(row.loss(x, t, "average"), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LossTest, testing::ValuesIn(rows()),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(LossTest, ASureMistakeIsFinite) {
+  const Tensor x = Tensor::from_host<float>({0, 1}, {2}), t = Tensor::from_host<float>({1, 0}, {2});
+  EXPECT_THAT(ops::binary_cross_entropy(x, t, "none").to_host<float>(),
+              testing::ElementsAre(100, 100));
+}
+
+TEST(LossTest, SecondDerivativeOfLogitsLossAtZero) {
+  auto f = [](Tensor x) { return ops::binary_cross_entropy_with_logits(x, Tensor::scalar(1)); };
+  EXPECT_NEAR(grad(grad(f))(Tensor::scalar(0)).item<float>(), 0.25, 1e-6);
+}
+
+TEST(LossTest, NllOfLogSoftmaxIsCrossEntropy) {
+  const Tensor logits = Tensor::from_host<float>({1, 2, -3, 0, 5, 0.5f}, {2, 3});
+  const Tensor labels = Tensor::from_host<int32_t>({2, 0}, {2});
+  const auto want = ops::softmax_cross_entropy(logits, labels).to_host<float>();
+  const auto got = ops::nll_loss(ops::log_softmax(logits), labels, "none").to_host<float>();
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6);
+  auto f = [&](Tensor x) { return ops::nll_loss(ops::log_softmax(x), labels, "sum"); };
+  auto h = [&](Tensor x) { return ops::sum(ops::softmax_cross_entropy(x, labels)); };
+  const auto a = grad(f)(logits).to_host<float>(), b = grad(h)(logits).to_host<float>();
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+  EXPECT_THROW(ops::nll_loss(logits, logits), Error);
+  EXPECT_THROW(ops::smooth_l1_loss(logits, logits, 0), Error);
+  EXPECT_THROW(ops::huber_loss(logits, logits, -1), Error);
+}
+
+}  // namespace
+}  // namespace ballast::tests
