@@ -2,6 +2,7 @@
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/shape/shape.h"
 #include "kernels/widen.h"
 
 #include <fmt/ranges.h>
@@ -14,16 +15,11 @@ namespace {
 using device::Code;
 using device::fail;
 
-std::string copy_kernel(DType dtype) { return fmt::format("copy_{}", size_of(dtype)); }
-
 // The manifest row for `op` on these types.
 std::string kernel_name(const PointwiseOp& op, const std::vector<TensorType>& inputs,
                         DType output) {
   switch (op.rule) {
-    case PointwiseRule::kAny:
-      return copy_kernel(output);
     case PointwiseRule::kCast:
-      if (inputs[0].dtype == output) return copy_kernel(output);
       return fmt::format("{}_{}_{}", op.name, name_of(inputs[0].dtype), name_of(output));
     case PointwiseRule::kSelect:
       return fmt::format("{}_{}", op.name, size_of(output));
@@ -106,6 +102,10 @@ Plan plan_pointwise(DeviceClass device_class, const std::string& op,
   }
   strides.push_back(broadcast_strides(op, output.shape, output.shape));
   if (output.elements() == 0) return {};
+  if (row.rule == PointwiseRule::kAny ||
+      (row.rule == PointwiseRule::kCast && inputs[0].dtype == output.dtype)) {
+    return plan_copy(device_class, output.dtype, output.shape, strides[0]);
+  }
   const bool has_narrow = is_narrow_float(output.dtype) ||
                           std::any_of(inputs.begin(), inputs.end(), [](const TensorType& type) {
                             return is_narrow_float(type.dtype);
@@ -114,14 +114,6 @@ Plan plan_pointwise(DeviceClass device_class, const std::string& op,
     return plan_wide(device_class, op, inputs, output);
   }
   return plan_elementwise(device_class, row, inputs, output, strides);
-}
-
-Plan plan_copy(DeviceClass device_class, DType dtype, const Shape& shape,
-               const std::vector<int64_t>& input_strides) {
-  const TensorType output{dtype, shape};
-  if (output.elements() == 0) return {};
-  return plan_elementwise(device_class, *find_pointwise("identity"), {output}, output,
-                          {input_strides, broadcast_strides("copy", shape, shape)});
 }
 
 }  // namespace ballast::kernels

@@ -1,7 +1,11 @@
 # Moves, by element size.
-ballast_pointwise(copy_1 identity u8 u8)
-ballast_pointwise(copy_2 identity f16 f16)
-ballast_pointwise(copy_4 identity i32 i32)
-ballast_pointwise(copy_8 identity i64 i64)
+foreach(bytes 1 2 4 8)
+  ballast_kernel(copy_${bytes} GENERATOR copy_region PARAMS bytes=${bytes})
+  ballast_kernel(fill_${bytes} GENERATOR fill_region PARAMS bytes=${bytes})
+  ballast_kernel(transpose_${bytes} GENERATOR transpose_region PARAMS bytes=${bytes})
+endforeach()
+ballast_kernel(arange_f32 GENERATOR arange PARAMS type=float32)
+ballast_kernel(arange_i32 GENERATOR arange PARAMS type=int32)
+ballast_kernel(arange_i64 GENERATOR arange PARAMS type=int64)
 
 ballast_oclgrind_filter(Copy.FourBytes)

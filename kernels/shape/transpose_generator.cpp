@@ -1,0 +1,136 @@
+// A transposing copy: p is dense in the result, q in the source (z, w and o as in copy_generator).
+//
+// Blocks of 16 x 16 (of 8 bytes: 8 x 8) elements go through registers: a vector per row is read
+// along q, the block is transposed by perfect shuffles, a vector per column is written along p. The
+// last block of a row or column moves inwards and repeats a part of its neighbour.
+#include <Halide.h>
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kDimensions = 7;
+
+class Transpose : public Generator<Transpose> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> bytes{"bytes", 4};
+
+  void configure() {
+    const Type element = UInt(8 * bytes);
+    source_ = add_input<Buffer<>>("source", element, kDimensions);
+    chunk_p_ = add_input<int>("chunk_p");
+    chunk_q_ = add_input<int>("chunk_q");
+    target_ = add_output<Buffer<>>("result", element, kDimensions);
+  }
+
+  void generate() {
+    for (int d = 0; d < kDimensions - 1; ++d) {
+      source_->dim(d).set_min(0);
+      target_->dim(d).set_min(0);
+    }
+    source_->dim(0).set_stride(Expr());
+    source_->dim(1).set_stride(1);
+    source_->dim(kDimensions - 1).set_extent(1).set_stride(1);
+    target_->dim(kDimensions - 1).set_extent(1).set_stride(1);
+    if (device_class.value() == "gpu") {
+      generate_gpu();
+    } else {
+      generate_cpu();
+    }
+    Func(*target_).bound(o, 0, 1);
+  }
+
+ private:
+  Var p{"p"}, q{"q"}, z{"z"}, w0{"w0"}, w1{"w1"}, w2{"w2"}, o{"o"};
+  Var l{"l"}, r{"r"}, pb{"pb"}, qb{"qb"};
+  GeneratorInput<Buffer<>>* source_ = nullptr;
+  GeneratorInput<int>*chunk_p_ = nullptr, *chunk_q_ = nullptr;
+  GeneratorOutput<Buffer<>>* target_ = nullptr;
+
+  Var fuse_outer(Stage stage) {
+    const Var all("all");
+    stage.fuse(w1, w2, all).fuse(w0, all, all).fuse(z, all, all);
+    return all;
+  }
+
+  void generate_cpu() {
+    Func target = *target_;
+    const int lanes = bytes == 8 ? 8 : 16;
+    const Expr extent_p = target_->dim(0).extent(), extent_q = target_->dim(1).extent();
+    const auto start = [&](const Expr& block, const Expr& extent) {
+      return min(block * lanes, extent - lanes);
+    };
+
+    // Algorithm.
+    Func block("block");
+    block(l, r, pb, qb, z, w0, w1, w2, o) =
+        (*source_)(start(pb, extent_p) + r, start(qb, extent_q) + l, z, w0, w1, w2, o);
+    // A block's elements rotate their place, of log2(lanes^2) bits, by one bit per shuffle; each
+    // vector of the result takes from two vectors only.
+    std::vector<Func> steps{block};
+    for (int width = 1; width < lanes; width *= 2) {
+      Func step("shuffle" + std::to_string(width));
+      step(l, r, pb, qb, z, w0, w1, w2, o) = steps.back()(
+          (r % 2) * (lanes / 2) + l / 2, r / 2 + (l % 2) * (lanes / 2), pb, qb, z, w0, w1, w2, o);
+      steps.push_back(step);
+    }
+    target(p, q, z, w0, w1, w2, o) = undef(target_->type());
+    const Expr blocks_p = (extent_p + lanes - 1) / lanes, blocks_q = (extent_q + lanes - 1) / lanes;
+    const auto chunks = [](const Expr& blocks, const Expr& chunk) {
+      return (blocks + chunk - 1) / chunk;
+    };
+    RDom all({{0, lanes},
+              {0, lanes},
+              {0, *chunk_p_},
+              {0, *chunk_q_},
+              {0, chunks(blocks_p, *chunk_p_)},
+              {0, chunks(blocks_q, *chunk_q_)}},
+             "all");
+    const Expr at_p = all[4] * *chunk_p_ + all[2], at_q = all[5] * *chunk_q_ + all[3];
+    all.where(at_p < blocks_p);
+    all.where(at_q < blocks_q);
+    target(start(at_p, extent_p) + all[0], start(at_q, extent_q) + all[1], z, w0, w1, w2, o) =
+        steps.back()(all[0], all[1], at_p, at_q, z, w0, w1, w2, o);
+
+    // Schedule.
+    Stage blocks = target.update();
+    const Var outer = fuse_outer(blocks);
+    blocks.allow_race_conditions()
+        .gpu_blocks(all[4], all[5], outer)
+        .vectorize(all[0])
+        .unroll(all[1])
+        .never_partition_all();
+    const RVar pi = all[2];
+    for (Func step : steps) {
+      step.compute_at(target, pi).store_in(MemoryType::Register);
+      step.bound_extent(l, lanes).bound_extent(r, lanes).vectorize(l).unroll(r);
+      for (const Var& one : {pb, qb, z, w0, w1, w2, o}) step.bound_extent(one, 1);
+    }
+  }
+
+  // 32 x 32 tiles go through local memory, so that both sides are read and written along the rows.
+  void generate_gpu() {
+    constexpr int kTile = 32, kRows = 8;
+    Func target = *target_;
+    const Var po("po"), pi("pi"), qo("qo"), qi("qi"), step("step");
+    const Func staged("staged");
+    target(p, q, z, w0, w1, w2, o) = (*source_)(p, q, z, w0, w1, w2, o);
+    target_->dim(0).set_stride(1);
+    target.split(p, po, pi, kTile, TailStrategy::GuardWithIf)
+        .split(q, qo, qi, kTile, TailStrategy::GuardWithIf)
+        .split(qi, step, qi, kRows)
+        .reorder({pi, qi, step, po, qo, z, w0, w1, w2, o});
+    const Var outer = fuse_outer(target);
+    target.gpu_blocks(po, qo, outer).gpu_threads(pi, qi).never_partition_all();
+  }
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::Transpose, transpose_region)
