@@ -1,5 +1,6 @@
 #include "frontend/ops/shape.h"
 
+#include "frontend/ops.h"
 #include "frontend/ops/call.h"
 
 #include <algorithm>
@@ -40,5 +41,99 @@ Tensor flatten(const Operand& x) {
   Shape shape{tensor.shape()[0], row.elements()};
   return apply_primitive("reshape", {tensor}, {{"shape", std::move(shape)}}, x.where())[0];
 }
+
+Tensor expand_dims(const Operand& x, int64_t axis) {
+  const Tensor tensor = x.tensor();
+  const int64_t at = from_start(axis, tensor.rank() + 1);
+  if (at < 0 || at > tensor.rank()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[expand_dims] axis {} is out of range for rank {} (at {})",
+         axis, tensor.rank(), to_string(CallScope::resolve(x.where())));
+  }
+  Shape shape = tensor.shape();
+  shape.insert(shape.begin() + at, 1);
+  return apply_primitive("reshape", {tensor}, {{"shape", std::move(shape)}}, x.where())[0];
+}
+
+Tensor squeeze(const Operand& x, std::vector<int64_t> axes) {
+  const Tensor tensor = x.tensor();
+  std::vector<bool> is_dropped(tensor.shape().size(), false);
+  for (int64_t axis = 0; axes.empty() && axis < tensor.rank(); ++axis) {
+    is_dropped[static_cast<size_t>(axis)] = tensor.shape()[static_cast<size_t>(axis)] == 1;
+  }
+  for (int64_t axis : axes) {
+    const int64_t at = from_start(axis, tensor.rank());
+    if (at < 0 || at >= tensor.rank() || tensor.shape()[static_cast<size_t>(at)] != 1) {
+      fail(BALLAST_INVALID_ARGUMENT, "[squeeze] axis {} of {} is not of extent 1 (at {})", axis,
+           to_string(tensor.type()), to_string(CallScope::resolve(x.where())));
+    }
+    is_dropped[static_cast<size_t>(at)] = true;
+  }
+  Shape shape;
+  for (size_t d = 0; d < is_dropped.size(); ++d) {
+    if (!is_dropped[d]) shape.push_back(tensor.shape()[d]);
+  }
+  return apply_primitive("reshape", {tensor}, {{"shape", std::move(shape)}}, x.where())[0];
+}
+
+Tensor tile(const Operand& x, std::vector<int64_t> repetitions) {
+  CallScope scope(x.where());
+  const Tensor tensor = x.tensor();
+  Shape from = tensor.shape();
+  const size_t rank = std::max(from.size(), repetitions.size());
+  from.insert(from.begin(), rank - from.size(), 1);
+  repetitions.insert(repetitions.begin(), rank - repetitions.size(), 1);
+  Shape apart, repeated, result;
+  for (size_t d = 0; d < rank; ++d) {
+    apart.insert(apart.end(), {1, from[d]});
+    repeated.insert(repeated.end(), {repetitions[d], from[d]});
+    result.push_back(repetitions[d] * from[d]);
+  }
+  return reshape(broadcast_to(reshape(tensor, apart), repeated), result);
+}
+
+Tensor repeat(const Operand& x, int64_t repetitions, int64_t axis) {
+  CallScope scope(x.where());
+  const Tensor apart = expand_dims(x, axis < 0 ? axis : axis + 1);
+  Shape repeated = apart.shape(), result = x.tensor().shape();
+  const auto at = static_cast<size_t>(from_start(axis, x.tensor().rank()));
+  repeated[at + 1] = repetitions;
+  result[at] *= repetitions;
+  return reshape(broadcast_to(apart, repeated), result);
+}
+
+Tensor full_like(const Operand& x, double value) {
+  const TensorType type = x.tensor().type();
+  return Tensor::full(type.shape, value, type.dtype);
+}
+
+Tensor zeros_like(const Operand& x) { return full_like(x, 0); }
+
+Tensor ones_like(const Operand& x) { return full_like(x, 1); }
+
+namespace {
+
+// column - row compared with k.
+Tensor triangle(const char* op, const Operand& x, int64_t k, bool is_lower) {
+  CallScope scope(x.where());
+  const Tensor tensor = x.tensor();
+  if (tensor.rank() < 2) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] the input is {}, expected at least rank 2 (at {})", op,
+         to_string(tensor.type()), to_string(CallScope::resolve(x.where())));
+  }
+  const auto numbers = [](int64_t count) {
+    return arange(0, static_cast<double>(count), 1, DType::kI32);
+  };
+  const int64_t rows = tensor.shape()[tensor.shape().size() - 2], columns = tensor.shape().back();
+  const Tensor edge = reshape(numbers(rows), {rows, 1}) + k;
+  const Tensor keep =
+      is_lower ? less_equal(numbers(columns), edge) : greater_equal(numbers(columns), edge);
+  return select(keep, tensor, 0);
+}
+
+}  // namespace
+
+Tensor tril(const Operand& x, int64_t k) { return triangle("tril", x, k, true); }
+
+Tensor triu(const Operand& x, int64_t k) { return triangle("triu", x, k, false); }
 
 }  // namespace ballast::ops

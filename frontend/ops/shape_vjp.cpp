@@ -25,12 +25,55 @@ std::vector<Tensor> transpose(const VjpArgs& args) {
   return {ops::transpose(g(args), inverse)};
 }
 
+std::vector<Tensor> slice(const VjpArgs& args) {
+  return {ops::call("slice_grad", {g(args)},
+                    {{"shape", x(args).shape()},
+                     {"begin", ints_attr(args.attrs, "begin")},
+                     {"strides", ints_attr(args.attrs, "strides")}})[0]};
+}
+
+std::vector<Tensor> slice_grad(const VjpArgs& args) {
+  return {ops::call("slice", {g(args)},
+                    {{"begin", ints_attr(args.attrs, "begin")},
+                     {"size", x(args).shape()},
+                     {"strides", ints_attr(args.attrs, "strides")}})[0]};
+}
+
+std::vector<Tensor> pad(const VjpArgs& args) {
+  const std::vector<int64_t>& paddings = ints_attr(args.attrs, "paddings");
+  std::vector<int64_t> begin;
+  for (size_t i = 0; i < paddings.size(); i += 2) begin.push_back(paddings[i]);
+  return {ops::slice(g(args), begin, x(args).shape())};
+}
+
+std::vector<Tensor> concat(const VjpArgs& args) {
+  const int64_t axis = int_attr(args.attrs, "axis");
+  std::vector<int64_t> sizes;
+  for (const Tensor& part : args.inputs) sizes.push_back(part.shape()[static_cast<size_t>(axis)]);
+  return ops::split(g(args), sizes, axis);
+}
+
+std::vector<Tensor> split(const VjpArgs& args) {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
+    parts.push_back(or_zero(args.cotangents[i], args.outputs[i]));
+  }
+  return {ops::concat(parts, int_attr(args.attrs, "axis"))};
+}
+
+std::vector<Tensor> flip(const VjpArgs& args) {
+  return {ops::flip(g(args), ints_attr(args.attrs, "axes"))};
+}
+
 }  // namespace
 
 std::vector<Primitive> shape_primitives() {
   return {
-      {"broadcast_to", broadcast_to},
-      {"reshape", reshape, /*is_identity=*/false, /*is_view=*/true},
+      {"arange", zero},         {"broadcast_to", broadcast_to},
+      {"concat", concat},       {"fill", zero},
+      {"flip", flip},           {"pad", pad},
+      {"slice", slice},         {"slice_grad", slice_grad},
+      {"split", split},         {"reshape", reshape, /*is_identity=*/false, /*is_view=*/true},
       {"transpose", transpose},
   };
 }

@@ -1,5 +1,5 @@
 // reshape, broadcast_to, transpose.
-#include "graph/op.h"
+#include "graph/ops/shape_ops.h"
 
 #include <algorithm>
 #include <numeric>
@@ -104,6 +104,10 @@ OpDef transpose() {
 
 }  // namespace
 
-std::vector<OpDef> shape_ops() { return {reshape(), broadcast_to(), transpose()}; }
+std::vector<OpDef> shape_ops() {
+  std::vector<OpDef> ops = region_ops();
+  for (const OpDef& op : {reshape(), broadcast_to(), transpose()}) ops.push_back(op);
+  return ops;
+}
 
 }  // namespace ballast::graph

@@ -6,6 +6,8 @@
 
 namespace ballast::tests {
 
+void add_region(OpFamilies& table);  // region.cpp
+
 namespace {
 
 void broadcast_to(const std::vector<HostArray>& inputs, const Attrs&,
@@ -66,6 +68,7 @@ void add_shape(OpFamilies& table) {
       {"transpose", transpose},
   });
   add_shape_ops(table);
+  add_region(table);
 }
 
 }  // namespace ballast::tests
