@@ -62,7 +62,7 @@ std::vector<Tensor> split(const VjpArgs& args) {
 }
 
 std::vector<Tensor> flip(const VjpArgs& args) {
-  return {ops::flip(g(args), ints_attr(args.attrs, "axes"))};
+  return ops::call("flip", {g(args)}, args.attrs);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Moves elements of one size between strided views of two buffers, and fills a view.
 //
 // A view is up to six loops, innermost first (x along the rows, then y, z, w...), and a last
-// dimension `o` of one step whose start is minus the view's offset: bound to one iteration, it adds
-// the offset to every address without an argument of its own.
+// dimension of stride 1 that adds the view's offset to every address. A row is written by vectors
+// of 16 lanes where both sides allow it; the last one of a row moves inwards and repeats what its
+// neighbour did, so that rows of any length and alignment need no tail.
 #include <Halide.h>
 
 #include <string>
@@ -23,38 +24,71 @@ class RegionGenerator : public Generator<Derived> {
   GeneratorParam<int> bytes{"bytes", 4};
 
  protected:
-  Var x{"x"}, y{"y"}, z{"z"}, w0{"w0"}, w1{"w1"}, w2{"w2"}, o{"o"};
+  using BufferInput = GeneratorInput<Buffer<>>;
 
-  bool is_gpu() const { return device_class.value() == "gpu"; }
   Type element() const { return UInt(8 * bytes); }
+
+  // After the other inputs.
+  void add_target() {
+    for (const char* name : {"lanes", "chunk_x", "chunk_y", "chunk_z", "offset"}) {
+      numbers_.push_back(this->template add_input<int>(name));
+    }
+    target_ = this->template add_output<Buffer<>>("result", element(), kDimensions);
+  }
+
+  // The view filled from `source`, or with `value` where there is none.
+  void fill_target(BufferInput* source, const Expr& value) {
+    // Algorithm.
+    Func target = *target_;
+    const Expr lanes = *numbers_[0], chunk = *numbers_[1], offset = *numbers_[4];
+    const Expr extent = target_->dim(0).extent(), steps = (extent + lanes - 1) / lanes;
+    target(x, y, z, w0, w1, w2, o) = undef(element());
+    RDom row({{0, lanes}, {0, chunk}, {0, (steps + chunk - 1) / chunk}}, "row");
+    const Expr step = row[2] * chunk + row[1], at = min(step * lanes, extent - lanes) + row[0];
+    row.where(step < steps);
+    target(at, y, z, w0, w1, w2, offset) =
+        source == nullptr ? value : (*source)(at, y, z, w0, w1, w2, 0);
+    set_layout(*target_);
+    if (source != nullptr) set_layout(*source);
+
+    // Schedule.
+    const Expr is_vector = lanes == kLanes && target_->dim(0).stride() == 1;
+    if (device_class.value() == "gpu") return schedule(target.update(), row, true);
+    for (int stride : {1, 0}) {
+      if (source == nullptr && stride == 0) continue;
+      Stage stage = target.update().specialize(
+          source == nullptr ? is_vector : is_vector && source->dim(0).stride() == stride);
+      stage.allow_race_conditions().vectorize(row[0], kLanes);
+      schedule(stage, row, false);
+    }
+    schedule(target.update().specialize(lanes == 1), row, false);
+    target.update().specialize_fail("lanes are 16 or 1, and 16 where the rows are dense");
+  }
+
+ private:
+  Var x{"x"}, y{"y"}, z{"z"}, w0{"w0"}, w1{"w1"}, w2{"w2"}, o{"o"};
+  std::vector<GeneratorInput<int>*> numbers_;
+  GeneratorOutput<Buffer<>>* target_ = nullptr;
 
   template <class Tensor>
   void set_layout(Tensor& tensor) {
     for (int d = 0; d < kDimensions - 1; ++d) tensor.dim(d).set_min(0);
     tensor.dim(0).set_stride(Expr());
-    tensor.dim(kDimensions - 1).set_extent(1).set_stride(1);
+    tensor.dim(kDimensions - 1).set_stride(1);
   }
 
-  // Rows by whole vectors; the last one of a row moves inwards and repeats what its neighbour did.
-  void schedule_vectors(Stage stage, const Expr& chunk_x, const Expr& chunk_y,
-                        const Expr& chunk_z) {
-    const Var lane("lane"), v("v");
-    stage.split(x, v, lane, kLanes, TailStrategy::ShiftInwards);
-    schedule_blocks(stage, v, chunk_x, chunk_y, chunk_z, {lane});
-    stage.vectorize(lane);
-  }
-
-  void schedule_blocks(Stage stage, const Var& rows, const Expr& chunk_x, const Expr& chunk_y,
-                       const Expr& chunk_z, std::vector<VarOrRVar> loops = {}) {
-    const Var xo("xo"), xi("xi"), yo("yo"), yi("yi"), zo("zo"), zi("zi"), all("all");
-    stage.split(rows, xo, xi, chunk_x, TailStrategy::GuardWithIf)
-        .split(y, yo, yi, chunk_y, TailStrategy::GuardWithIf)
-        .split(z, zo, zi, chunk_z, TailStrategy::GuardWithIf);
-    loops.insert(loops.end(), {xi, yi, zi, xo, yo, zo, w0, w1, w2, o});
-    stage.reorder(loops);
-    stage.fuse(w1, w2, all).fuse(w0, all, all).fuse(zo, all, all);
-    stage.gpu_blocks(xo, yo, all).never_partition_all();
-    if (is_gpu()) stage.gpu_threads(xi, yi);
+  void schedule(Stage stage, const RDom& row, bool is_gpu) {
+    const Var yo("yo"), yi("yi"), zo("zo"), zi("zi"), all("all");
+    stage.allow_race_conditions()
+        .split(y, yo, yi, *numbers_[2], TailStrategy::GuardWithIf)
+        .split(z, zo, zi, *numbers_[3], TailStrategy::GuardWithIf)
+        .reorder({row[1], yi, zi, row[2], yo, zo, w0, w1, w2})
+        .fuse(w1, w2, all)
+        .fuse(w0, all, all)
+        .fuse(zo, all, all)
+        .gpu_blocks(row[2], yo, all)
+        .never_partition_all();
+    if (is_gpu) stage.gpu_threads(row[1], yi);
   }
 };
 
@@ -62,66 +96,25 @@ class Copy : public RegionGenerator<Copy> {
  public:
   void configure() {
     source_ = add_input<Buffer<>>("source", element(), kDimensions);
-    chunk_x_ = add_input<int>("chunk_x");
-    chunk_y_ = add_input<int>("chunk_y");
-    chunk_z_ = add_input<int>("chunk_z");
-    target_ = add_output<Buffer<>>("result", element(), kDimensions);
+    add_target();
   }
-
-  void generate() {
-    Func target = *target_;
-    target(x, y, z, w0, w1, w2, o) = (*source_)(x, y, z, w0, w1, w2, o);
-    set_layout(*source_);
-    set_layout(*target_);
-    target.bound(o, 0, 1);
-    const Expr to = target_->dim(0).stride(), from = source_->dim(0).stride();
-    const Expr has_vectors = target_->dim(0).extent() >= kLanes;
-    if (!is_gpu()) {
-      for (int stride : {1, 0}) {
-        schedule_vectors(target.specialize(has_vectors && to == 1 && from == stride), *chunk_x_,
-                         *chunk_y_, *chunk_z_);
-      }
-    }
-    schedule_blocks(target, x, *chunk_x_, *chunk_y_, *chunk_z_);
-  }
+  void generate() { fill_target(source_, {}); }
 
  private:
-  GeneratorInput<Buffer<>>* source_ = nullptr;
-  GeneratorInput<int>*chunk_x_ = nullptr, *chunk_y_ = nullptr, *chunk_z_ = nullptr;
-  GeneratorOutput<Buffer<>>* target_ = nullptr;
+  BufferInput* source_ = nullptr;
 };
 
-// The view filled with one value, given as its bits.
+// One value, given as its bits.
 class Fill : public RegionGenerator<Fill> {
  public:
   Input<int> low{"low"}, high{"high"};
 
-  void configure() {
-    chunk_x_ = add_input<int>("chunk_x");
-    chunk_y_ = add_input<int>("chunk_y");
-    chunk_z_ = add_input<int>("chunk_z");
-    target_ = add_output<Buffer<>>("result", element(), kDimensions);
-  }
-
+  void configure() { add_target(); }
   void generate() {
-    Func target = *target_;
-    const Expr word = cast<uint32_t>(low);
-    Expr value = cast(element(), word);
+    Expr value = cast(element(), cast<uint32_t>(low));
     if (bytes == 8) value = value | (cast(element(), cast<uint32_t>(high)) << 32);
-    target(x, y, z, w0, w1, w2, o) = value;
-    set_layout(*target_);
-    target.bound(o, 0, 1);
-    if (!is_gpu()) {
-      const Expr is_dense = target_->dim(0).stride() == 1;
-      schedule_vectors(target.specialize(target_->dim(0).extent() >= kLanes && is_dense), *chunk_x_,
-                       *chunk_y_, *chunk_z_);
-    }
-    schedule_blocks(target, x, *chunk_x_, *chunk_y_, *chunk_z_);
+    fill_target(nullptr, value);
   }
-
- private:
-  GeneratorInput<int>*chunk_x_ = nullptr, *chunk_y_ = nullptr, *chunk_z_ = nullptr;
-  GeneratorOutput<Buffer<>>* target_ = nullptr;
 };
 
 // start + i * step; 64-bit numbers come as two words.

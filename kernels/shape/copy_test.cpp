@@ -12,14 +12,23 @@ const View kViews[] = {
     {{}, {}},
     {{5}, {1}},
     {{5}, {0}},
-    {{3, 4}, {1, 3}},                             // transpose
-    {{67, 129}, {1, 67}},                         // transpose beyond one tile
-    {{16, 32}, {32, 1}},                          // dense
-    {{4, 32}, {0, 1}},                            // repeated rows
-    {{4, 32}, {1, 0}},                            // repeated columns
-    {{2, 3, 4}, {1, 8, 2}},                       // permuted
-    {{2, 3, 4, 5}, {1, 2, 6, 24}},                // reversed
-    {{2, 3, 2, 3, 2, 3}, {1, 2, 6, 12, 36, 72}},  // reversed, more than four loops
+    {{3, 4}, {1, 3}},                                     // transpose
+    {{67, 129}, {1, 67}},                                 // transpose beyond one tile
+    {{16, 32}, {32, 1}},                                  // dense
+    {{4, 32}, {0, 1}},                                    // repeated rows
+    {{4, 32}, {1, 0}},                                    // repeated columns
+    {{2, 3, 4}, {1, 8, 2}},                               // permuted
+    {{2, 3, 4, 5}, {1, 2, 6, 24}},                        // reversed
+    {{2, 3, 2, 3, 2, 3}, {1, 2, 6, 12, 36, 72}},          // reversed
+    {{2, 2, 3, 2, 3, 2, 3}, {1, 2, 4, 12, 24, 72, 144}},  // more loops than a kernel has
+    {{16, 16}, {1, 16}},                                  // one block
+    {{17, 31}, {1, 17}},                                  // blocks that move inwards
+    {{3, 40, 5, 33}, {1, 3, 3 * 40 * 33, 3 * 40}},
+    {{5, 33, 40}, {33 * 40, 1, 33}},  // batched transpose
+    {{300, 129}, {1, 300}},           // several groups
+    {{4, 19, 8, 24}, {19 * 192, 24, 19 * 24, 1}},
+    {{70000}, {1}},
+    {{33, 3000}, {3000, 1}},
     {{0, 3}, {3, 1}},
 };
 

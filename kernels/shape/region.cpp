@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace ballast::kernels {
 
@@ -24,7 +25,7 @@ constexpr int64_t kLanes = 16;
 constexpr size_t kLoops = 6;  // of a kernel
 
 // Loops innermost first. A fill has no source: `from` is then the target again.
-struct Region {
+struct Move {
   DeviceClass device_class = DeviceClass::kCpu;
   uint64_t bytes = 4;
   std::vector<int64_t> extents;
@@ -41,61 +42,61 @@ struct Region {
 };
 
 // Drops loops of one step and merges neighbours that both views run through as one.
-Region make_region(DeviceClass device_class, uint64_t bytes, const Shape& shape, const View& from,
-                   const View& to) {
-  Region region{device_class, bytes, {}, {from.slot, from.offset, {}}, {to.slot, to.offset, {}}};
+Move make_move(DeviceClass device_class, uint64_t bytes, const Shape& shape, const View& from,
+               const View& to) {
+  Move move{device_class, bytes, {}, {from.slot, from.offset, {}}, {to.slot, to.offset, {}}};
   for (size_t d = shape.size(); d-- > 0;) {
     if (shape[d] == 1) continue;
-    if (!region.extents.empty()) {
-      const int64_t extent = region.extents.back();
-      if (from.strides[d] == region.from.strides.back() * extent &&
-          to.strides[d] == region.to.strides.back() * extent) {
-        region.extents.back() *= shape[d];
+    if (!move.extents.empty()) {
+      const int64_t extent = move.extents.back();
+      if (from.strides[d] == move.from.strides.back() * extent &&
+          to.strides[d] == move.to.strides.back() * extent) {
+        move.extents.back() *= shape[d];
         continue;
       }
     }
-    region.extents.push_back(shape[d]);
-    region.from.strides.push_back(from.strides[d]);
-    region.to.strides.push_back(to.strides[d]);
+    move.extents.push_back(shape[d]);
+    move.from.strides.push_back(from.strides[d]);
+    move.to.strides.push_back(to.strides[d]);
   }
-  return region;
+  return move;
 }
 
 // Elements of 1, 2 or 4 bytes travel in pairs as long as everything is even and lies together.
-void widen(Region& region, uint64_t limit) {
+void merge_pairs(Move& move, uint64_t limit) {
   const auto find_dense = [&] {
-    for (size_t d = 0; d < region.extents.size(); ++d) {
-      if (region.from.strides[d] == 1 && region.to.strides[d] == 1) return d;
+    for (size_t d = 0; d < move.extents.size(); ++d) {
+      if (move.from.strides[d] == 1 && move.to.strides[d] == 1) return d;
     }
-    return region.extents.size();
+    return move.extents.size();
   };
   const size_t dense = find_dense();
-  if (dense == region.extents.size()) return;
-  while (region.bytes < limit) {
+  if (dense == move.extents.size()) return;
+  while (move.bytes < limit) {
     bool is_even =
-        region.extents[dense] % 2 == 0 && region.from.offset % 2 == 0 && region.to.offset % 2 == 0;
-    for (size_t d = 0; d < region.extents.size(); ++d) {
+        move.extents[dense] % 2 == 0 && move.from.offset % 2 == 0 && move.to.offset % 2 == 0;
+    for (size_t d = 0; d < move.extents.size(); ++d) {
       if (d == dense) continue;
-      is_even = is_even && region.from.strides[d] % 2 == 0 && region.to.strides[d] % 2 == 0;
+      is_even = is_even && move.from.strides[d] % 2 == 0 && move.to.strides[d] % 2 == 0;
     }
     if (!is_even) return;
-    region.bytes *= 2;
-    region.extents[dense] /= 2;
-    region.from.offset /= 2;
-    region.to.offset /= 2;
-    for (size_t d = 0; d < region.extents.size(); ++d) {
+    move.bytes *= 2;
+    move.extents[dense] /= 2;
+    move.from.offset /= 2;
+    move.to.offset /= 2;
+    for (size_t d = 0; d < move.extents.size(); ++d) {
       if (d == dense) continue;
-      region.from.strides[d] /= 2;
-      region.to.strides[d] /= 2;
+      move.from.strides[d] /= 2;
+      move.to.strides[d] /= 2;
     }
   }
 }
 
-Operand operand_of(const Region& region, const View& view) {
+Operand operand_of(const Move& move, const View& view) {
   static const DType kTypes[] = {DType::kU8, DType::kF16, DType::kI32, DType::kI64};
   size_t log2 = 0;
-  while (uint64_t{1} << log2 < region.bytes) ++log2;
-  Operand operand{view.slot, kTypes[log2], region.extents, view.strides, {}};
+  while (uint64_t{1} << log2 < move.bytes) ++log2;
+  Operand operand{view.slot, kTypes[log2], move.extents, view.strides, {}};
   operand.extents.resize(kLoops, 1);
   operand.strides.resize(kLoops, 0);
   operand.mins.assign(kLoops, 0);
@@ -105,21 +106,21 @@ Operand operand_of(const Region& region, const View& view) {
   return operand;
 }
 
-// Steps of x, y and z for one work-group.
-std::vector<HostArg> choose_chunks(const Region& region, bool has_vectors) {
-  const auto extent = [&](size_t d) { return d < region.extents.size() ? region.extents[d] : 1; };
-  if (region.device_class == DeviceClass::kGpu) {
+// The lanes, then the steps of x, y and z for one work-group.
+std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
+  const auto extent = [&](size_t d) { return d < move.extents.size() ? move.extents[d] : 1; };
+  if (move.device_class == DeviceClass::kGpu) {
     int32_t x = 1, y = 1;
     while (x < extent(0) && x < 256) x *= 2;
     while (y < extent(1) && x * y < 256) y *= 2;
-    return {x, y, 1};
+    return {1, x, y, 1};
   }
   // Enough per group to hide its start, few enough that the cores share a mid-sized tensor.
   constexpr int64_t kBytes = 64 << 10;
   const int64_t width = has_vectors ? (extent(0) + kLanes - 1) / kLanes : extent(0);
-  const int64_t step = static_cast<int64_t>(region.bytes) * (has_vectors ? kLanes : 4);
+  const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? kLanes : 4);
   int64_t left = std::max<int64_t>(kBytes / step, 1);
-  std::vector<HostArg> chunks;
+  std::vector<HostArg> chunks{static_cast<int32_t>(has_vectors ? kLanes : 1)};
   for (int64_t steps : {width, extent(1), extent(2)}) {
     const int64_t chunk = std::min(steps, left);
     chunks.push_back(static_cast<int32_t>(chunk));
@@ -129,59 +130,68 @@ std::vector<HostArg> choose_chunks(const Region& region, bool has_vectors) {
 }
 
 // 16 x 16 blocks along p and q for one work-group.
-std::vector<HostArg> choose_block_chunks(const Region& region, int64_t lanes) {
-  const int64_t blocks_p = (region.extents[0] + lanes - 1) / lanes;
-  const int64_t blocks_q = (region.extents[1] + lanes - 1) / lanes;
+std::vector<HostArg> choose_block_chunks(const Move& move, int64_t lanes) {
+  const int64_t blocks_p = (move.extents[0] + lanes - 1) / lanes;
+  const int64_t blocks_q = (move.extents[1] + lanes - 1) / lanes;
   return {static_cast<int32_t>(std::min<int64_t>(blocks_p, 8)),
           static_cast<int32_t>(std::min<int64_t>(blocks_q, 8))};
 }
 
-void call(Recorder& recorder, const Region& region, const std::string& family,
-          std::vector<HostArg> args) {
-  const std::string kernel = family + std::to_string(region.bytes);
-  args.push_back(operand_of(region, region.to));
-  recorder.call(aot_kernel(kernel, region.device_class), kernel, args);
+int32_t checked_offset(int64_t offset, const std::string& kernel) {
+  if (offset > std::numeric_limits<int32_t>::max()) {
+    device::fail(device::Code::kUnimplemented, "[{}] an offset of {} does not fit 32 bits", kernel,
+                 offset);
+  }
+  return static_cast<int32_t>(offset);
 }
 
-// Calls `record` for the region, or where it has more loops than a kernel for its parts.
+void call(Recorder& recorder, const Move& move, const std::string& family,
+          std::vector<HostArg> args) {
+  const std::string kernel = family + std::to_string(move.bytes);
+  args.emplace_back(checked_offset(move.to.offset, kernel));
+  args.emplace_back(operand_of(move, {move.to.slot, 0, move.to.strides}));
+  recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
+}
+
+// Calls `record` for the move, or where it has more loops than a kernel for its parts.
 template <class Record>
-void for_each_part(Region region, const Record& record) {
-  if (region.extents.size() <= kLoops) return record(region);
-  const int64_t extent = region.extents.back(), from = region.from.strides.back(),
-                to = region.to.strides.back();
-  region.extents.pop_back();
-  region.from.strides.pop_back();
-  region.to.strides.pop_back();
+void for_each_part(Move move, const Record& record) {
+  if (move.extents.size() <= kLoops) return record(move);
+  const int64_t extent = move.extents.back(), from = move.from.strides.back(),
+                to = move.to.strides.back();
+  move.extents.pop_back();
+  move.from.strides.pop_back();
+  move.to.strides.pop_back();
   for (int64_t i = 0; i < extent; ++i) {
-    for_each_part(region, record);
-    region.from.offset += from;
-    region.to.offset += to;
+    for_each_part(move, record);
+    move.from.offset += from;
+    move.to.offset += to;
   }
 }
 
-void record_part(Recorder& recorder, Region region) {
-  const size_t loops = region.extents.size();
-  const int64_t lanes = region.bytes == 8 ? 8 : kLanes;
+void record_part(Recorder& recorder, Move move) {
+  const size_t loops = move.extents.size();
+  const int64_t lanes = move.bytes == 8 ? 8 : kLanes;
   size_t rows = loops, columns = loops, both = loops;
   for (size_t d = 0; d < loops; ++d) {
-    const int64_t from = region.from.strides[d], to = region.to.strides[d];
+    const int64_t from = move.from.strides[d], to = move.to.strides[d];
     if (to == 1) rows = d;
     if (from == 1) columns = d;
     if (to == 1 && (from == 1 || from == 0)) both = d;
   }
-  if (both == loops && rows < loops && columns < loops && region.extents[rows] >= lanes &&
-      region.extents[columns] >= lanes) {
-    region.move_to_front(columns);
-    region.move_to_front(rows < columns ? rows + 1 : rows);
-    std::vector<HostArg> args{operand_of(region, region.from)};
-    for (HostArg& chunk : choose_block_chunks(region, lanes)) args.push_back(std::move(chunk));
-    return call(recorder, region, "transpose_", std::move(args));
+  if (both == loops && rows < loops && columns < loops && move.extents[rows] >= lanes &&
+      move.extents[columns] >= lanes) {
+    move.move_to_front(columns);
+    move.move_to_front(rows < columns ? rows + 1 : rows);
+    std::vector<HostArg> args{operand_of(move, move.from)};
+    for (HostArg& chunk : choose_block_chunks(move, lanes)) args.push_back(std::move(chunk));
+    return call(recorder, move, "transpose_", std::move(args));
   }
-  if (both < loops) region.move_to_front(both);
-  const bool has_vectors = both < loops && region.extents[0] >= kLanes;
-  std::vector<HostArg> args{operand_of(region, region.from)};
-  for (HostArg& chunk : choose_chunks(region, has_vectors)) args.push_back(std::move(chunk));
-  call(recorder, region, "copy_", std::move(args));
+  if (both < loops) move.move_to_front(both);
+  const bool has_vectors = both < loops && move.extents[0] >= kLanes;
+  std::vector<HostArg> args{operand_of(move, move.from)};
+  for (HostArg& chunk : choose_chunks(move, has_vectors)) args.push_back(std::move(chunk));
+  call(recorder, move, "copy_", std::move(args));
 }
 
 }  // namespace
@@ -189,21 +199,21 @@ void record_part(Recorder& recorder, Region region) {
 void record_copy(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  const View& from, const View& to) {
   if (TensorType{DType::kU8, shape}.elements() == 0) return;
-  Region region = make_region(device_class, bytes, shape, from, to);
-  widen(region, 4);
-  for_each_part(std::move(region), [&](const Region& part) { record_part(recorder, part); });
+  Move move = make_move(device_class, bytes, shape, from, to);
+  merge_pairs(move, 4);
+  for_each_part(std::move(move), [&](const Move& part) { record_part(recorder, part); });
 }
 
 void record_fill(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  Bits value, const View& to) {
   if (TensorType{DType::kU8, shape}.elements() == 0) return;
-  Region region = make_region(device_class, bytes, shape, to, to);
-  widen(region, 4);
-  for (uint64_t width = bytes; width < region.bytes; width *= 2) {
+  Move move = make_move(device_class, bytes, shape, to, to);
+  merge_pairs(move, 4);
+  for (uint64_t width = bytes; width < move.bytes; width *= 2) {
     const auto low = static_cast<uint32_t>(value.low) & ((uint64_t{1} << 8 * width) - 1);
     value.low = static_cast<int32_t>(low | low << 8 * width);
   }
-  for_each_part(std::move(region), [&](const Region& part) {
+  for_each_part(std::move(move), [&](const Move& part) {
     const bool has_vectors =
         !part.extents.empty() && part.to.strides[0] == 1 && part.extents[0] >= kLanes;
     std::vector<HostArg> args{value.low, value.high};

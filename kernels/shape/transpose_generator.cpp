@@ -25,6 +25,7 @@ class Transpose : public Generator<Transpose> {
     source_ = add_input<Buffer<>>("source", element, kDimensions);
     chunk_p_ = add_input<int>("chunk_p");
     chunk_q_ = add_input<int>("chunk_q");
+    offset_ = add_input<int>("offset");
     target_ = add_output<Buffer<>>("result", element, kDimensions);
   }
 
@@ -35,21 +36,20 @@ class Transpose : public Generator<Transpose> {
     }
     source_->dim(0).set_stride(Expr());
     source_->dim(1).set_stride(1);
-    source_->dim(kDimensions - 1).set_extent(1).set_stride(1);
-    target_->dim(kDimensions - 1).set_extent(1).set_stride(1);
+    source_->dim(kDimensions - 1).set_stride(1);
+    target_->dim(kDimensions - 1).set_stride(1);
     if (device_class.value() == "gpu") {
       generate_gpu();
     } else {
       generate_cpu();
     }
-    Func(*target_).bound(o, 0, 1);
   }
 
  private:
   Var p{"p"}, q{"q"}, z{"z"}, w0{"w0"}, w1{"w1"}, w2{"w2"}, o{"o"};
   Var l{"l"}, r{"r"}, pb{"pb"}, qb{"qb"};
   GeneratorInput<Buffer<>>* source_ = nullptr;
-  GeneratorInput<int>*chunk_p_ = nullptr, *chunk_q_ = nullptr;
+  GeneratorInput<int>*chunk_p_ = nullptr, *chunk_q_ = nullptr, *offset_ = nullptr;
   GeneratorOutput<Buffer<>>* target_ = nullptr;
 
   Var fuse_outer(Stage stage) {
@@ -94,8 +94,8 @@ class Transpose : public Generator<Transpose> {
     const Expr at_p = all[4] * *chunk_p_ + all[2], at_q = all[5] * *chunk_q_ + all[3];
     all.where(at_p < blocks_p);
     all.where(at_q < blocks_q);
-    target(start(at_p, extent_p) + all[0], start(at_q, extent_q) + all[1], z, w0, w1, w2, o) =
-        steps.back()(all[0], all[1], at_p, at_q, z, w0, w1, w2, o);
+    target(start(at_p, extent_p) + all[0], start(at_q, extent_q) + all[1], z, w0, w1, w2,
+           *offset_) = steps.back()(all[0], all[1], at_p, at_q, z, w0, w1, w2, 0);
 
     // Schedule.
     Stage blocks = target.update();
@@ -113,20 +113,19 @@ class Transpose : public Generator<Transpose> {
     }
   }
 
-  // 32 x 32 tiles go through local memory, so that both sides are read and written along the rows.
+  // A group of 16 x 16 work-items; the hardware merges what it can of the reads.
   void generate_gpu() {
-    constexpr int kTile = 32, kRows = 8;
+    constexpr int kSide = 16;
     Func target = *target_;
-    const Var po("po"), pi("pi"), qo("qo"), qi("qi"), step("step");
-    const Func staged("staged");
-    target(p, q, z, w0, w1, w2, o) = (*source_)(p, q, z, w0, w1, w2, o);
-    target_->dim(0).set_stride(1);
-    target.split(p, po, pi, kTile, TailStrategy::GuardWithIf)
-        .split(q, qo, qi, kTile, TailStrategy::GuardWithIf)
-        .split(qi, step, qi, kRows)
-        .reorder({pi, qi, step, po, qo, z, w0, w1, w2, o});
-    const Var outer = fuse_outer(target);
-    target.gpu_blocks(po, qo, outer).gpu_threads(pi, qi).never_partition_all();
+    const Var po("po"), pi("pi"), qo("qo"), qi("qi");
+    target(p, q, z, w0, w1, w2, o) = undef(target_->type());
+    target(p, q, z, w0, w1, w2, *offset_) = (*source_)(p, q, z, w0, w1, w2, 0);
+    Stage copies = target.update();
+    copies.split(p, po, pi, kSide, TailStrategy::GuardWithIf)
+        .split(q, qo, qi, kSide, TailStrategy::GuardWithIf)
+        .reorder({pi, qi, po, qo, z, w0, w1, w2});
+    const Var outer = fuse_outer(copies);
+    copies.gpu_blocks(po, qo, outer).gpu_threads(pi, qi).never_partition_all();
   }
 };
 
