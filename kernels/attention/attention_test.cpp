@@ -1,0 +1,340 @@
+#include "kernels/test_support.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ballast::kernels::testing {
+namespace {
+
+using Mask = AttentionConfig::Mask;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+struct Case {
+  int64_t batch, heads, queries, keys, depth, value_depth;
+  bool causal = false;
+  Mask mask = Mask::kNone;
+  int64_t mask_batch = 1, mask_heads = 1, mask_queries = 1;
+};
+
+AttentionConfig config_of(const Case& c) {
+  AttentionConfig config;
+  config.batch = c.batch;
+  config.heads = c.heads;
+  config.queries = c.queries;
+  config.keys = c.keys;
+  config.depth = c.depth;
+  config.value_depth = c.value_depth;
+  config.scale = 0.7f / std::sqrt(static_cast<float>(std::max<int64_t>(c.depth, 1)));
+  config.causal = c.causal;
+  config.mask = c.mask;
+  config.mask_batch = c.mask_batch;
+  config.mask_heads = c.mask_heads;
+  config.mask_queries = c.mask_queries;
+  return config;
+}
+
+std::string name_of(DeviceClass device_class, const AttentionConfig& c) {
+  return fmt::format("{} {}x{} q{} k{} d{} dv{}{}{}", class_name(device_class), c.batch, c.heads,
+                     c.queries, c.keys, c.depth, c.value_depth, c.causal ? " causal" : "",
+                     c.mask == Mask::kNone   ? ""
+                     : c.mask == Mask::kKeep ? " keep"
+                                             : " add");
+}
+
+struct Operands {
+  HostTensor q, k, v, mask, dout;
+};
+
+HostTensor make_mask(const AttentionConfig& c) {
+  const Shape shape{c.mask_batch, c.mask_heads, c.mask_queries, c.keys};
+  const HostTensor noise = random_f32(shape, 5);
+  if (c.mask != Mask::kKeep) return noise;
+  std::vector<uint8_t> keep;
+  for (float x : noise.as<float>()) keep.push_back(x > -1 ? 1 : 0);
+  return {DType::kBool, shape, keep};
+}
+
+Operands make_operands(const AttentionConfig& c) {
+  const auto tensor = [&](int64_t rows, int64_t depth, uint32_t seed) {
+    return random_f32({c.batch, c.heads, rows, depth}, seed);
+  };
+  return {tensor(c.queries, c.depth, 1), tensor(c.keys, c.depth, 2),
+          tensor(c.keys, c.value_depth, 3), make_mask(c), tensor(c.queries, c.value_depth, 4)};
+}
+
+// Everything in double, one head at a time, straight from the definition.
+struct Reference {
+  std::vector<double> out, lse, dq, dk, dv;
+
+  Reference(const AttentionConfig& config, const Operands& operands)
+      : c(config),
+        q(operands.q.as<float>()),
+        k(operands.k.as<float>()),
+        v(operands.v.as<float>()),
+        dout(operands.dout.as<float>()) {
+    dq.resize(q.size());
+    dk.resize(k.size());
+    dv.resize(v.size());
+    if (c.mask == Mask::kAdd) added = operands.mask.as<float>();
+    if (c.mask == Mask::kKeep) kept = operands.mask.as<uint8_t>();
+    for (int64_t h = 0; h < c.batch * c.heads; ++h) {
+      for (int64_t i = 0; i < c.queries; ++i) add_query(h, i);
+    }
+  }
+
+ private:
+  const AttentionConfig& c;
+  std::vector<float> q, k, v, dout, added;
+  std::vector<uint8_t> kept;
+
+  double score(int64_t h, int64_t i, int64_t j) const {
+    if (c.causal && j > i) return -kInf;
+    double sum = 0;
+    for (int64_t d = 0; d < c.depth; ++d) {
+      sum += double{q[(h * c.queries + i) * c.depth + d]} * k[(h * c.keys + j) * c.depth + d];
+    }
+    const int64_t batch = c.mask_batch == 1 ? 0 : h / c.heads;
+    const int64_t head = c.mask_heads == 1 ? 0 : h % c.heads;
+    const int64_t row = c.mask_queries == 1 ? 0 : i;
+    const int64_t at = ((batch * c.mask_heads + head) * c.mask_queries + row) * c.keys + j;
+    if (!kept.empty() && kept[at] == 0) return -kInf;
+    return sum * c.scale + (added.empty() ? 0 : added[at]);
+  }
+
+  void add_query(int64_t h, int64_t i) {
+    std::vector<double> p;
+    double top = -kInf, total = 0;
+    for (int64_t j = 0; j < c.keys; ++j) {
+      p.push_back(score(h, i, j));
+      top = std::max(top, p.back());
+    }
+    for (double& x : p) {
+      x = top == -kInf ? 0 : std::exp(x - top);
+      total += x;
+    }
+    for (double& x : p) x = total == 0 ? 0 : x / total;
+    lse.push_back(top + std::log(total));
+    const int64_t row = h * c.queries + i;
+    double delta = 0;
+    for (int64_t e = 0; e < c.value_depth; ++e) {
+      double sum = 0;
+      for (int64_t j = 0; j < c.keys; ++j) sum += p[j] * v[(h * c.keys + j) * c.value_depth + e];
+      out.push_back(sum);
+      delta += sum * dout[row * c.value_depth + e];
+    }
+    for (int64_t j = 0; j < c.keys; ++j) add_gradients(row, h * c.keys + j, p[j], delta);
+  }
+
+  void add_gradients(int64_t row, int64_t column, double p, double delta) {
+    double dp = 0;
+    for (int64_t e = 0; e < c.value_depth; ++e) {
+      dp += double{dout[row * c.value_depth + e]} * v[column * c.value_depth + e];
+      dv[column * c.value_depth + e] += p * dout[row * c.value_depth + e];
+    }
+    const double ds = p * (dp - delta) * c.scale;
+    for (int64_t d = 0; d < c.depth; ++d) {
+      dq[row * c.depth + d] += ds * k[column * c.depth + d];
+      dk[column * c.depth + d] += ds * q[row * c.depth + d];
+    }
+  }
+};
+
+std::vector<HostTensor> run_forward(DeviceClass device_class, const AttentionConfig& c,
+                                    const Operands& o) {
+  std::vector<HostTensor> inputs{o.q, o.k, o.v};
+  if (c.mask != Mask::kNone) inputs.push_back(o.mask);
+  return run_plan(plan_attention(device_class, c), inputs,
+                  {o.dout.type, {DType::kF32, {c.batch, c.heads, c.queries}}});
+}
+
+std::vector<HostTensor> run_backward(DeviceClass device_class, const AttentionConfig& c,
+                                     const Operands& o, const HostTensor& out,
+                                     const HostTensor& lse) {
+  const std::vector<float> dout = o.dout.as<float>(), y = out.as<float>();
+  std::vector<float> delta(c.batch * c.heads * c.queries);
+  for (size_t i = 0; i < y.size(); ++i) delta[i / c.value_depth] += dout[i] * y[i];
+  std::vector<HostTensor> inputs{o.dout, o.q, o.k, o.v, lse, f32(lse.type.shape, delta)};
+  if (c.mask != Mask::kNone) inputs.push_back(o.mask);
+  return run_plan(plan_attention_grad(device_class, c), inputs, {o.q.type, o.k.type, o.v.type});
+}
+
+// The error allowed grows with the largest value; the terms' rounding errors average out.
+void expect_near(const HostTensor& got, const std::vector<double>& expected,
+                 const std::string& what) {
+  const std::vector<float> values = got.as<float>();
+  ASSERT_EQ(values.size(), expected.size()) << what;
+  double scale = 0;
+  for (double x : expected) scale = std::isfinite(x) ? std::max(scale, std::fabs(x)) : scale;
+  size_t wrong = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == expected[i]) continue;
+    wrong += !(std::fabs(values[i] - expected[i]) <= 2e-6 + 4e-6 * scale);
+  }
+  EXPECT_EQ(wrong, 0u) << what;
+}
+
+void check_config(const AttentionConfig& c, const Operands& o) {
+  const Reference want(c, o);
+  for (DeviceClass device_class : kClasses) {
+    const std::string name = name_of(device_class, c);
+    const std::vector<HostTensor> forward = run_forward(device_class, c, o);
+    expect_near(forward[0], want.out, name + " out");
+    expect_near(forward[1], want.lse, name + " lse");
+    const std::vector<HostTensor> back = run_backward(device_class, c, o, forward[0], forward[1]);
+    expect_near(back[0], want.dq, name + " dq");
+    expect_near(back[1], want.dk, name + " dk");
+    expect_near(back[2], want.dv, name + " dv");
+  }
+}
+
+void check_case(const Case& c) { check_config(config_of(c), make_operands(config_of(c))); }
+
+TEST(Attention, TinySizes) {
+  check_case({1, 1, 1, 1, 1, 1});
+  check_case({1, 2, 3, 5, 4, 4, true});
+  check_case({1, 1, 2, 17, 3, 2, false, Mask::kKeep});
+  check_case({1, 1, 3, 4, 16, 16, false, Mask::kAdd, 1, 1, 3});
+}
+
+// Tiles are 12 rows, panels 32 columns, blocks 256 columns.
+TEST(Attention, SizesAroundTileEdges) {
+  for (int64_t n : {11, 12, 13, 31, 32, 33, 64, 97}) check_case({1, 2, n, n, 16, 16});
+  for (int64_t keys : {255, 256, 257, 513}) check_case({1, 1, 25, keys, 32, 32});
+  for (int64_t queries : {255, 257, 520}) check_case({1, 1, queries, 29, 32, 32});
+}
+
+TEST(Attention, DepthsThatAreNoWholeVectors) {
+  for (int64_t depth : {1, 2, 7, 15, 17, 24, 40, 48, 72, 80}) {
+    check_case({2, 1, 19, 37, depth, depth});
+  }
+  check_case({1, 2, 14, 35, 16, 48});
+  check_case({1, 2, 14, 35, 48, 16});
+  check_case({1, 2, 14, 35, 9, 33});
+}
+
+TEST(Attention, WideRows) {
+  check_case({1, 1, 13, 40, 128, 128});
+  check_case({1, 1, 13, 40, 256, 256});
+  check_case({1, 1, 13, 40, 250, 241});
+  check_case({1, 1, 13, 40, 300, 257});  // wider than the tiles' stack
+}
+
+TEST(Attention, Seeds) {
+  check_case({2, 8, 196, 196, 32, 32});
+  check_case({1, 2, 600, 600, 64, 64});
+}
+
+TEST(Attention, Causal) {
+  for (int64_t n : {1, 2, 13, 33, 100, 300, 600}) check_case({1, 2, n, n, 16, 16, true});
+  check_case({1, 1, 40, 300, 32, 32, true});  // more keys than queries: the rest is never seen
+  check_case({1, 1, 300, 40, 32, 32, true});
+  check_case({1, 1, 10, 5, 20, 20, true});
+}
+
+TEST(Attention, Masks) {
+  for (Mask mask : {Mask::kKeep, Mask::kAdd}) {
+    for (int64_t keys : {32, 45, 288}) {
+      check_case({2, 3, 21, keys, 16, 16, false, mask, 2, 3, 21});
+      check_case({2, 3, 21, keys, 16, 16, false, mask, 1, 3, 21});
+      check_case({2, 3, 21, keys, 16, 16, false, mask, 2, 1, 21});
+      check_case({2, 3, 21, keys, 16, 16, false, mask, 2, 3, 1});
+      check_case({2, 3, 21, keys, 20, 12, true, mask, 1, 1, 1});
+    }
+  }
+}
+
+// Rows that may attend to nothing: zeros, lse of -infinity, and no gradient.
+TEST(Attention, FullyMaskedRows) {
+  for (Mask mask : {Mask::kKeep, Mask::kAdd}) {
+    const Case shape{1, 2, 30, 50, 16, 16, false, mask, 1, 1, 30};
+    const AttentionConfig c = config_of(shape);
+    Operands o = make_operands(c);
+    std::vector<uint8_t> keep(30 * 50, 1);
+    for (int64_t i : {0, 7, 29}) std::fill_n(keep.begin() + i * 50, 50, uint8_t{0});
+    std::vector<float> add;
+    for (uint8_t x : keep) add.push_back(x ? 0 : -std::numeric_limits<float>::infinity());
+    o.mask = mask == Mask::kKeep ? HostTensor(DType::kBool, {1, 1, 30, 50}, keep)
+                                 : f32({1, 1, 30, 50}, add);
+    check_config(c, o);
+    for (DeviceClass device_class : kClasses) {
+      const std::vector<float> lse = run_forward(device_class, c, o)[1].as<float>();
+      EXPECT_EQ(lse[7], -std::numeric_limits<float>::infinity());
+      EXPECT_TRUE(std::isfinite(lse[8]));
+    }
+  }
+}
+
+// Blocks of keys that a row may not see at all come before the ones it may.
+TEST(Attention, LeadingBlocksHidden) {
+  const Case shape{1, 1, 13, 700, 16, 16, false, Mask::kKeep};
+  const AttentionConfig c = config_of(shape);
+  Operands o = make_operands(c);
+  std::vector<uint8_t> keep(700, 0);
+  for (size_t i = 530; i < 560; ++i) keep[i] = 1;
+  o.mask = HostTensor(DType::kBool, {1, 1, 1, 700}, keep);
+  check_config(c, o);
+}
+
+TEST(Attention, LargeScoresDoNotOverflow) {
+  const Case shape{1, 1, 20, 300, 16, 16};
+  AttentionConfig c = config_of(shape);
+  c.scale = 40;
+  const Operands o = make_operands(c);
+  const Reference want(c, o);
+  for (DeviceClass device_class : kClasses) {
+    const std::vector<HostTensor> got = run_forward(device_class, c, o);
+    const std::vector<float> out = got[0].as<float>(), lse = got[1].as<float>();
+    for (size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], want.out[i], 2e-3);
+    for (size_t i = 0; i < lse.size(); ++i) EXPECT_NEAR(lse[i], want.lse[i], 1e-3);
+  }
+}
+
+TEST(Attention, TinyNanSpreadsAlongItsRow) {
+  const AttentionConfig c = config_of({1, 1, 5, 6, 4, 4});
+  Operands o = make_operands(c);
+  std::vector<float> q = o.q.as<float>();
+  q[2 * 4 + 1] = NAN;
+  o.q = f32(o.q.type.shape, q);
+  for (DeviceClass device_class : kClasses) {
+    const std::vector<HostTensor> got = run_forward(device_class, c, o);
+    const std::vector<float> out = got[0].as<float>(), lse = got[1].as<float>();
+    for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(std::isnan(out[i]), i / 4 == 2) << i;
+    for (size_t i = 0; i < lse.size(); ++i) EXPECT_EQ(std::isnan(lse[i]), i == 2) << i;
+  }
+}
+
+TEST(Attention, EmptyExtents) {
+  for (const Case& c : std::vector<Case>{{1, 2, 0, 4, 8, 8},
+                                         {1, 2, 4, 0, 8, 8},
+                                         {1, 2, 4, 5, 0, 8},
+                                         {1, 2, 4, 5, 8, 0},
+                                         {0, 2, 4, 5, 8, 8}}) {
+    check_case(c);
+  }
+  for (DeviceClass device_class : kClasses) {
+    EXPECT_TRUE(plan_attention(device_class, config_of({1, 0, 4, 4, 8, 8})).launches.empty());
+  }
+}
+
+TEST(Attention, WorkspaceIsLinearInTheSequenceLength) {
+  const auto bytes = [](int64_t n, bool is_grad) {
+    const AttentionConfig c = config_of({1, 8, n, n, 60, 60});
+    return (is_grad ? plan_attention_grad : plan_attention)(DeviceClass::kCpu, c).workspace_bytes;
+  };
+  for (bool is_grad : {false, true}) {
+    EXPECT_EQ(bytes(16384, is_grad), 16 * bytes(1024, is_grad)) << is_grad;
+  }
+}
+
+TEST(Attention, RefusesMasksThatDoNotBroadcast) {
+  try {
+    plan_attention(DeviceClass::kCpu, config_of({2, 3, 4, 5, 8, 8, false, Mask::kAdd, 2, 2, 4}));
+    FAIL();
+  } catch (const device::Error& error) {
+    EXPECT_EQ(error.code(), device::Code::kInvalidArgument);
+    EXPECT_STREQ(error.what(), "[attention] a mask of [2, 2, 4] does not fit [2, 3, 4]");
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
