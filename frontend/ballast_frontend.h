@@ -4,6 +4,7 @@
 #include "frontend/context.h"
 #include "frontend/data/dataset.h"
 #include "frontend/data/npy.h"
+#include "frontend/generator.h"
 #include "frontend/jit.h"
 #include "frontend/nn/cell.h"
 #include "frontend/nn/initializer.h"

@@ -1,5 +1,7 @@
 #include "frontend/nn/initializer.h"
 
+#include "frontend/generator.h"
+
 #include <cmath>
 #include <mutex>
 #include <random>
@@ -17,8 +19,11 @@ double uniform_unit() { return static_cast<double>(generator() >> 11) * 0x1p-53;
 }  // namespace
 
 void set_seed(uint64_t seed) {
-  std::lock_guard lock(mutex);
-  generator.seed(seed);
+  {
+    std::lock_guard lock(mutex);
+    generator.seed(seed);
+  }
+  default_generator().set_seed(seed);
 }
 
 namespace nn {

@@ -6,7 +6,8 @@
 
 namespace ballast {
 
-void set_seed(uint64_t seed);  // restarts the sequence; 0 at first
+// Restarts the sequence, and the default generator's (generator.h); 0 at first.
+void set_seed(uint64_t seed);
 
 namespace nn {
 

@@ -34,6 +34,8 @@ Tensor GELU::construct(const Tensor& x) { return ops::gelu(x); }
 
 Tensor Softmax::construct(const Tensor& x) { return ops::softmax(x, axis_); }
 
+Tensor Dropout::construct(const Tensor& x) { return is_training() ? ops::dropout(x, p_) : x; }
+
 Tensor Flatten::construct(const Tensor& x) { return ops::flatten(x); }
 
 void SequentialCell::append(std::shared_ptr<Cell> cell) {

@@ -52,6 +52,16 @@ class Softmax : public Cell {
   int64_t axis_;
 };
 
+// In training: zeroes with probability p and scales what stays by 1 / (1 - p); else the identity.
+class Dropout : public Cell {
+ public:
+  explicit Dropout(double p = 0.5) : p_(p) {}
+  Tensor construct(const Tensor& x) override;
+
+ private:
+  double p_;
+};
+
 // [B, ...] -> [B, n].
 class Flatten : public Cell {
  public:

@@ -1,7 +1,27 @@
+// The gradients of random ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
 namespace ballast {
 
-std::vector<Primitive> random_primitives() { return {}; }
+using namespace vjp_rules;
+
+namespace {
+
+// Linear in x: the same op, which draws the same mask from the same key.
+std::vector<Tensor> dropout(const VjpArgs& args) {
+  return {ops::call("dropout", {g(args), args.inputs[1]}, args.attrs)[0], {}};
+}
+
+}  // namespace
+
+std::vector<Primitive> random_primitives() {
+  std::vector<Primitive> rows = {{"dropout", dropout}};
+  for (const char* op : {"random_bits", "random_uniform", "random_normal", "truncated_normal",
+                         "randint", "bernoulli", "random_permutation", "random_advance"}) {
+    rows.push_back({op, zero});
+  }
+  return rows;
+}
 
 }  // namespace ballast

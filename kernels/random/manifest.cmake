@@ -1,0 +1,12 @@
+ballast_kernel(random_bits GENERATOR random_integers PARAMS kind=bits)
+ballast_kernel(random_integers GENERATOR random_integers PARAMS kind=integers)
+ballast_kernel(random_uniform GENERATOR random_floats PARAMS kind=uniform)
+ballast_kernel(random_normal GENERATOR random_floats PARAMS kind=normal)
+ballast_kernel(random_truncated_normal GENERATOR random_floats PARAMS kind=truncated_normal)
+ballast_kernel(random_bernoulli GENERATOR random_bernoulli)
+ballast_kernel(random_bernoulli_tensor GENERATOR random_bernoulli_tensor)
+ballast_kernel(random_dropout GENERATOR random_dropout)
+ballast_kernel(random_permutation GENERATOR random_permutation)
+ballast_kernel(random_advance GENERATOR random_advance)
+
+ballast_oclgrind_filter(Random.*)

@@ -1,0 +1,116 @@
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ballast::kernels {
+namespace {
+
+int32_t low_word(int64_t value) { return static_cast<int32_t>(value & 0xffffffff); }
+int32_t high_word(int64_t value) { return static_cast<int32_t>(value >> 32); }
+
+Operand key_operand(uint32_t slot) { return {slot, DType::kI64, {2}, {1}, {}}; }
+Operand row(uint32_t slot, DType dtype, int64_t n) { return {slot, dtype, {n}, {1}, {}}; }
+
+// How many strips of 64 elements a work-group makes: some 10 us of work at least, and enough groups
+// for all cores.
+int32_t strips_per_group(int64_t n) {
+  return static_cast<int32_t>(std::clamp<int64_t>(n / 64 / 16, 128, 1024));
+}
+
+// key, stream, strips, then `rest` in the generator's order.
+Plan plan_draws(DeviceClass device_class, const std::string& kernel, int64_t n, int64_t stream,
+                uint32_t key_slot, std::vector<HostArg> rest) {
+  if (n == 0) return {};
+  std::vector<HostArg> args = {key_operand(key_slot), low_word(stream), high_word(stream),
+                               strips_per_group(n)};
+  args.insert(args.end(), rest.begin(), rest.end());
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+// How many of the 2^24 uniform numbers are below p.
+int32_t threshold_of(double p) { return static_cast<int32_t>(std::ceil(p * (1 << 24))); }
+
+Plan plan_floats(DeviceClass device_class, const std::string& kernel, int64_t n, int64_t stream,
+                 float scale, float shift, float limit) {
+  return plan_draws(device_class, kernel, n, stream, 0,
+                    {scale, shift, limit, row(1, DType::kF32, n)});
+}
+
+}  // namespace
+
+Plan plan_random_bits(DeviceClass device_class, int64_t n, int64_t stream) {
+  return plan_draws(device_class, "random_bits", n, stream, 0, {0, 0, row(1, DType::kI32, n)});
+}
+
+Plan plan_random_integers(DeviceClass device_class, int64_t n, int64_t stream, int32_t low,
+                          int32_t high) {
+  const int32_t count = low_word(int64_t{high} - low);
+  return plan_draws(device_class, "random_integers", n, stream, 0,
+                    {low, count, row(1, DType::kI32, n)});
+}
+
+Plan plan_random_uniform(DeviceClass device_class, int64_t n, int64_t stream, float low,
+                         float high) {
+  return plan_floats(device_class, "random_uniform", n, stream, high - low, low,
+                     std::nextafter(high, low));
+}
+
+Plan plan_random_normal(DeviceClass device_class, int64_t n, int64_t stream, float mean,
+                        float stddev) {
+  return plan_floats(device_class, "random_normal", n, stream, stddev, mean, 0.0f);
+}
+
+Plan plan_truncated_normal(DeviceClass device_class, int64_t n, int64_t stream, float mean,
+                           float stddev) {
+  return plan_floats(device_class, "random_truncated_normal", n, stream, stddev, mean, 0.0f);
+}
+
+Plan plan_bernoulli(DeviceClass device_class, int64_t n, int64_t stream, double p) {
+  return plan_draws(device_class, "random_bernoulli", n, stream, 0,
+                    {threshold_of(p), row(1, DType::kBool, n)});
+}
+
+Plan plan_bernoulli_tensor(DeviceClass device_class, int64_t n, int64_t stream) {
+  return plan_draws(device_class, "random_bernoulli_tensor", n, stream, 0,
+                    {row(1, DType::kF32, n), row(2, DType::kBool, n)});
+}
+
+Plan plan_dropout(DeviceClass device_class, int64_t n, int64_t stream, double keep_prob) {
+  const auto scale = static_cast<float>(1 / keep_prob);
+  return plan_draws(
+      device_class, "random_dropout", n, stream, 1,
+      {row(0, DType::kF32, n), threshold_of(keep_prob), scale, row(2, DType::kF32, n)});
+}
+
+int permutation_rounds(int64_t n) {
+  int bits = 0;
+  while ((int64_t{1} << bits) < n) ++bits;
+  return 6 * bits + 24;
+}
+
+Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream) {
+  if (n == 0) return {};
+  const std::string kernel = "random_permutation";
+  const int64_t lanes = device_class == DeviceClass::kCpu && n % 16 == 0 ? 16 : 1;
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel,
+                {key_operand(0), low_word(stream), high_word(stream),
+                 static_cast<int32_t>(permutation_rounds(n)),
+                 Operand{1, DType::kI32, {lanes, n / lanes}, {1, lanes}, {}}});
+  return recorder.finish();
+}
+
+Plan plan_random_advance(DeviceClass device_class, int64_t blocks) {
+  const std::string kernel = "random_advance";
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel,
+                {key_operand(0), low_word(blocks), high_word(blocks), key_operand(1)});
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,310 @@
+// Random numbers: element i comes from word i % 4 of counter block i / 4. A CPU work-item makes 16
+// blocks at a time, a vector per word, and interleaves them; what is left of the last 64 elements
+// is a short scalar launch. (One loop with a guard would be cut within a vector, which Halide
+// writes as 16 conditional copies of everything.)
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/random/random_recipe.h"
+
+#include <functional>
+#include <string>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+// What becomes of word n of a block; a value that depends on the words alone.
+using Draw = std::function<Expr(const PhiloxWords& words, int n)>;
+// Element i, given its draw.
+using Value = std::function<Expr(const Expr& i, const Expr& draw)>;
+
+template <class Derived>
+class RandomGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorInput<Buffer<>> key{"key", Int(64), 1};
+  GeneratorInput<int> stream_low{"stream_low"};
+  GeneratorInput<int> stream_high{"stream_high"};
+  GeneratorInput<int> strips{"strips"};  // of kStrip elements, per work-group
+
+ protected:
+  static constexpr int kStrip = 4 * kLanes;
+
+  void define(Func out, const Expr& n, const Draw& draw, const Value& value) {
+    add_draws(draw);
+    if (is_gpu()) {
+      out(i) = value(i, draws_(i % 4, i / 4));
+      return;
+    }
+    in_order_(i, block) = draws_(i % 4, block * kLanes + i / 4);
+    out(i) = undef(value(i, in_order_(i, 0)).type());
+    whole_ = RDom(0, kLanes, 0, kStrip / kLanes, 0, n / kStrip, "whole");
+    const Expr within = whole_.y * kLanes + whole_.x, at = whole_.z * kStrip + within;
+    out(at) = value(at, in_order_(within, whole_.z));
+    rest_ = RDom(0, n % kStrip, "rest");
+    const Expr last = n - n % kStrip + rest_;
+    out(last) = value(last, rest_draws_(last % 4, last / 4));
+  }
+
+  void schedule_random(OutputImageParam buffer, Func out) {
+    buffer.dim(0).set_min(0);
+    key.dim(0).set_min(0);
+    const Var group("group"), item("item");
+    if (is_gpu()) {  // a block of four per work-item
+      constexpr int kItems = 64;
+      out.split(i, block, w, 4, TailStrategy::GuardWithIf).unroll(w);
+      out.split(block, group, item, kItems, TailStrategy::GuardWithIf);
+      out.reorder(w, item, group).gpu_blocks(group).gpu_threads(item);
+      words_.compute_at(out, item).store_in(MemoryType::Stack);
+      draws_.compute_at(out, item).store_in(MemoryType::Stack).bound_extent(w, 4).unroll(w);
+      return;
+    }
+    const RVar strip_group("strip_group"), strip("strip");
+    out.update(0)
+        .split(whole_.z, strip_group, strip, strips, TailStrategy::GuardWithIf)
+        .allow_race_conditions()  // every element is written once
+        .vectorize(whole_.x)
+        .unroll(whole_.y)
+        .gpu_blocks(strip_group);
+    for (Func func : {words_, draws_, in_order_}) {
+      func.compute_at(out, strip).store_in(MemoryType::Stack);
+    }
+    words_.bound_extent(block, kLanes).vectorize(block);
+    draws_.bound_extent(block, kLanes).vectorize(block).bound(w, 0, 4).unroll(w);
+    draws_.reorder_storage(block, w);
+    in_order_.bound(i, 0, kStrip).vectorize(i, kLanes).unroll(i);
+    const RVar rest_group("rest_group"), element("element");
+    out.update(1).split(rest_, rest_group, element, kStrip).gpu_blocks(rest_group);
+    rest_words_.compute_at(out, element).store_in(MemoryType::Stack);
+  }
+
+ private:
+  bool is_gpu() const { return device_class.value() == "gpu"; }
+
+  void add_draws(const Draw& draw) {
+    const auto add = [&](Func words, Func draws) {
+      const PhiloxWords made = philox_block(key(0), key(1), stream_low, stream_high, block);
+      words(block) = Tuple(std::vector<Expr>(made.begin(), made.end()));
+      const PhiloxWords read = {words(block)[0], words(block)[1], words(block)[2], words(block)[3]};
+      draws(w, block) = mux(w, {draw(read, 0), draw(read, 1), draw(read, 2), draw(read, 3)});
+    };
+    add(words_, draws_);
+    add(rest_words_, rest_draws_);
+  }
+
+  Var i{"i"}, w{"w"}, block{"block"};
+  Func words_{"words"}, draws_{"draws"}, in_order_{"in_order"};
+  Func rest_words_{"rest_words"}, rest_draws_{"rest_draws"};
+  RDom whole_, rest_;
+};
+
+Expr as_drawn(const Expr&, const Expr& draw) { return draw; }
+
+// kind bits: the words; integers: low + floor(word count / 2^32).
+class RandomIntegers : public RandomGenerator<RandomIntegers> {
+ public:
+  GeneratorParam<std::string> kind{"kind", "bits"};
+  Input<int> low{"low"};
+  Input<int> count{"count"};  // a u32
+  Output<Buffer<>> out{"out", Int(32), 1};
+
+  void generate() {
+    const Draw draw = [&](const PhiloxWords& words, int n) {
+      if (kind.value() == "bits") return reinterpret(Int(32), words[n]);
+      return reinterpret(Int(32), below(cast(UInt(32), count), words[n]) + cast(UInt(32), low));
+    };
+    define(out, out.dim(0).extent(), draw, as_drawn);
+  }
+  void schedule() { schedule_random(out, out); }
+};
+
+// shift + scale times a standard variable. kind uniform: in [0, 1), and the result at most `limit`.
+class RandomFloats : public RandomGenerator<RandomFloats> {
+ public:
+  GeneratorParam<std::string> kind{"kind", "uniform"};
+  Input<float> scale{"scale"};
+  Input<float> shift{"shift"};
+  Input<float> limit{"limit"};
+  Output<Buffer<>> out{"out", Float(32), 1};
+
+  void generate() {
+    const Draw draw = [&](const PhiloxWords& words, int n) {
+      const Expr value = strict_float(fma(standard(words, n), scale, shift));
+      return kind.value() == "uniform" ? select(lt(limit, value), limit, value) : value;
+    };
+    define(out, out.dim(0).extent(), draw, as_drawn);
+  }
+  void schedule() { schedule_random(out, out); }
+
+ private:
+  Expr standard(const PhiloxWords& words, int n) const {
+    if (kind.value() == "uniform") return cast<float>(upper_24(words[n])) * 0x1p-24f;
+    if (kind.value() == "normal") return normal_pair(words[n & 2], words[n | 1])[n & 1];
+    return truncated_normal(words[n]);
+  }
+};
+
+// True where a uniform number (in 2^-24) is below `threshold`.
+class RandomBernoulli : public RandomGenerator<RandomBernoulli> {
+ public:
+  Input<int> threshold{"threshold"};
+  Output<Buffer<>> out{"out", UInt(8), 1};
+
+  void generate() {
+    const Draw draw = [&](const PhiloxWords& words, int n) {
+      return select(upper_24(words[n]) < threshold, cast<uint8_t>(1), cast<uint8_t>(0));
+    };
+    define(out, out.dim(0).extent(), draw, as_drawn);
+  }
+  void schedule() { schedule_random(out, out); }
+};
+
+// True where a uniform number is below p(i).
+class RandomBernoulliTensor : public RandomGenerator<RandomBernoulliTensor> {
+ public:
+  Input<Buffer<>> p{"p", Float(32), 1};
+  Output<Buffer<>> out{"out", UInt(8), 1};
+
+  void generate() {
+    const Draw draw = [](const PhiloxWords& words, int n) {
+      return cast<float>(upper_24(words[n])) * 0x1p-24f;
+    };
+    define(out, out.dim(0).extent(), draw, [&](const Expr& i, const Expr& uniform) {
+      return select(lt(uniform, p(i)), cast<uint8_t>(1), cast<uint8_t>(0));
+    });
+  }
+  void schedule() {
+    p.dim(0).set_min(0);
+    schedule_random(out, out);
+  }
+};
+
+// x scale where a uniform number (in 2^-24) is below `threshold`, else 0 whatever x is.
+class Dropout : public RandomGenerator<Dropout> {
+ public:
+  Input<Buffer<>> x{"x", Float(32), 1};
+  Input<int> threshold{"threshold"};
+  Input<float> scale{"scale"};
+  Output<Buffer<>> out{"out", Float(32), 1};
+
+  void generate() {
+    const Draw draw = [](const PhiloxWords& words, int n) { return upper_24(words[n]); };
+    define(out, out.dim(0).extent(), draw, [&](const Expr& i, const Expr& uniform) {
+      return select(uniform < threshold, strict_float(x(i) * scale), 0.0f);
+    });
+  }
+  void schedule() {
+    x.dim(0).set_min(0);
+    schedule_random(out, out);
+  }
+};
+
+// The swap-or-not shuffle: in round r, x changes places with partner = (k_r - x) mod n where a bit
+// says so that both of them compute alike, from the larger of the two. The first block of the state
+// is the key of all that. x lies in lanes as in loops.h: 16 or 1.
+class RandomPermutation : public Generator<RandomPermutation> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<Buffer<>> key{"key", Int(64), 1};
+  Input<int> stream_low{"stream_low"};
+  Input<int> stream_high{"stream_high"};
+  Input<int> rounds{"rounds"};
+  Output<Buffer<>> out{"out", Int(32), 2};
+
+  void generate() {
+    const Expr zero = cast<uint32_t>(0);
+    const PhiloxWords first = philox_block(key(0), key(1), stream_low, stream_high, 0);
+    sub_key(n) = mux(n, {first[0], first[1]});
+    const auto bits = [&](const Expr& a, const Expr& b, const Expr& c) {
+      return philox4x32({a, b, c, zero}, {sub_key(0), sub_key(1)})[0];
+    };
+    const Expr count = out.dim(0).extent() * out.dim(1).extent();
+    offset(n) = cast<int32_t>(
+        below(cast<uint32_t>(count), bits(cast<uint32_t>(n), zero, cast<uint32_t>(1))));
+    at(l, x) = x * out.dim(0).extent() + l;
+    r = RDom(0, rounds, "r");
+    const Expr old = at(l, x), difference = offset(r) - old;
+    const Expr partner = select(difference < 0, difference + count, difference);
+    const Expr coin = bits(cast<uint32_t>(max(old, partner)), cast<uint32_t>(r), zero);
+    at(l, x) = select((coin & 1) != 0, partner, old);
+    out(l, x) = at(l, x);
+  }
+
+  void schedule() {
+    key.dim(0).set_min(0);
+    for (int d = 0; d < 2; ++d) out.dim(d).set_min(0);
+    out.dim(1).set_stride(out.dim(0).extent());
+    const Var group("group"), item("item");
+    const bool is_gpu = device_class.value() == "gpu";
+    constexpr int kItems = 64;  // of a group
+    Func result = out;
+    result.split(x, group, item, kItems, TailStrategy::GuardWithIf).reorder(l, item, group);
+    result.gpu_blocks(group);
+    const Expr lanes = out.dim(0).extent();
+    if (is_gpu) {
+      result.gpu_threads(item);
+      result.bound(l, 0, 1);
+    } else {
+      result.specialize(lanes == kLanes).vectorize(l, kLanes);
+      result.specialize(lanes == 1);
+      result.specialize_fail("lanes are 16 or 1");
+    }
+    at.compute_at(result, item).store_in(MemoryType::Stack);
+    at.update().reorder(l, x, r);
+    if (!is_gpu) {
+      for (Stage stage : {Stage(at), at.update()}) {
+        stage.specialize(lanes == kLanes).vectorize(l, kLanes);
+      }
+    }
+    constexpr int kMaxRounds = 6 * 31 + 24;
+    sub_key.bound(n, 0, 2).unroll(n).store_in(MemoryType::Stack);
+    offset.store_in(MemoryType::Stack).bound_extent(n, kMaxRounds);
+    for (Func func : {sub_key, offset}) {
+      if (is_gpu) {
+        func.compute_at(result, item);
+      } else {
+        func.compute_at(result, group);
+      }
+    }
+  }
+
+ private:
+  Var n{"n"}, l{"l"}, x{"x"};
+  Func sub_key{"sub_key"}, offset{"offset"}, at{"at"};
+  RDom r;
+};
+
+class RandomAdvance : public Generator<RandomAdvance> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<Buffer<>> key{"key", Int(64), 1};
+  Input<int> low{"low"};
+  Input<int> high{"high"};
+  Output<Buffer<>> out{"out", Int(64), 1};
+
+  void generate() {
+    const Expr blocks =
+        (cast<int64_t>(high) << 32) + cast<int64_t>(reinterpret<uint32_t>(Expr(low)));
+    out(i) = key(i) + select(i == 1, blocks, cast<int64_t>(0));
+  }
+  void schedule() {
+    key.dim(0).set_min(0);
+    out.dim(0).set_min(0);
+    Func(out).gpu_blocks(i);
+  }
+
+ private:
+  Var i{"i"};
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomIntegers, random_integers)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomFloats, random_floats)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomBernoulli, random_bernoulli)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomBernoulliTensor, random_bernoulli_tensor)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::Dropout, random_dropout)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomPermutation, random_permutation)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomAdvance, random_advance)
