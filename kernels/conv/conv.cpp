@@ -1,3 +1,4 @@
+#include "kernels/conv/conv_tiles.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 
@@ -42,6 +43,7 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
+  if (device_class == DeviceClass::kCpu) return plan_conv2d_tiles(c, e);
   uint32_t slot = 2;
   const auto per_channel = [&](bool is_given) {
     return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
@@ -63,6 +65,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  if (device_class == DeviceClass::kCpu) return plan_conv2d_input_grad_tiles(c);
   std::vector<HostArg> args = geometry(c);
   args.insert(
       args.end(),

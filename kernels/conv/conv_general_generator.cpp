@@ -1,5 +1,6 @@
 // Convolution and its gradients for any shape, one work-item per element of the result. Indices
 // outside x (or between the strides) count as zeros.
+#include "kernels/conv/conv_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -9,10 +10,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
-  return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
-}
 
 template <class Derived>
 class GeneralGenerator : public Generator<Derived> {

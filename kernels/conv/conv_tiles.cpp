@@ -1,0 +1,224 @@
+#include "kernels/conv/conv_tiles.h"
+
+#include "device/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+HostArg number(int64_t value) { return static_cast<int32_t>(value); }
+
+// pixels x 16 vectors; nanoseconds per fma of a full tile, on the machine that the schedules were
+// measured on.
+struct Tile {
+  int64_t pixels, vectors;
+  double fma_ns;
+};
+constexpr Tile kTiles[] = {
+    {6, 4, 1 / 240.0}, {8, 3, 1 / 240.0}, {12, 2, 1 / 225.0}, {12, 1, 1 / 160.0}};
+
+// A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
+struct Problem {
+  PaddedPlanes in;
+  int64_t batch, groups, channels, lanes, out_h, out_w;
+  int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+  Operand weights;  // (lane, kx, ky, channel, group)
+  bool is_flipped = false;
+  Operand out;  // (pixel, lane, group, n)
+  ConvEpilogue epilogue;
+  Operand bias, scale, shift, residual;
+
+  int64_t taps() const { return kernel_h * kernel_w * channels; }
+  int64_t pixels() const { return out_h * out_w; }
+};
+
+const Tile& choose_tile(const Problem& p) {
+  const auto ns = [&](const Tile& t) {
+    return ceil_div(p.lanes, t.vectors * kLanes) * t.vectors * kLanes *
+           ceil_div(p.pixels(), t.pixels) * t.pixels * t.fma_ns;
+  };
+  return *std::min_element(std::begin(kTiles), std::end(kTiles),
+                           [&](const Tile& a, const Tile& b) { return ns(a) < ns(b); });
+}
+
+// Enough tiles in a group to outweigh what a group costs, enough groups to share out.
+int64_t tiles_per_group(const Problem& p, const Tile& tile, int64_t panels) {
+  constexpr double kGroupNs = 20000;
+  constexpr int64_t kGroups = 32;
+  const double tile_ns = double(tile.pixels * tile.vectors * kLanes * p.taps()) * tile.fma_ns;
+  const int64_t tiles = ceil_div(p.pixels(), tile.pixels);
+  const int64_t most = std::max<int64_t>(1, tiles * panels * p.batch / kGroups);
+  return std::clamp<int64_t>(static_cast<int64_t>(kGroupNs / (tile_ns + 1)), 1, most);
+}
+
+Operand pack_weights(Recorder& recorder, Scratch& scratch, const Problem& p, const Tile& tile,
+                     int64_t panels) {
+  const int64_t width = tile.vectors * kLanes, taps = p.taps();
+  const Operand packed{scratch.add(width * taps * panels * p.groups),
+                       DType::kF32,
+                       {kLanes, tile.vectors, taps, panels * p.groups},
+                       {1, kLanes, width, width * taps},
+                       {}};
+  const int64_t step = p.is_flipped ? -1 : 1;
+  recorder.call(aot_kernel("conv_pack", DeviceClass::kCpu), "conv_pack",
+                {number(p.is_flipped ? p.kernel_w - 1 : 0), number(step),
+                 number(p.is_flipped ? p.kernel_h - 1 : 0), number(step), number(p.kernel_h),
+                 number(p.kernel_w), number(tile.vectors), number(panels), p.weights, packed});
+  return packed;
+}
+
+Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, int64_t width,
+                      const Operand& unused) {
+  const int64_t count = width * p.groups;
+  if (!p.epilogue.has_bias && !p.epilogue.has_scale) {
+    return {unused.slot, DType::kF32, {count, 3}, {0, 0}, {}};
+  }
+  const Operand channels{scratch.add(3 * count), DType::kF32, {count, 3}, {1, count}, {}};
+  recorder.call(aot_kernel("conv_channels", DeviceClass::kCpu), "conv_channels",
+                {number(p.lanes), number(width), p.bias, p.scale, p.shift, channels});
+  return channels;
+}
+
+void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
+  const Tile& tile = choose_tile(p);
+  const int64_t panels = ceil_div(p.lanes, tile.vectors * kLanes);
+  const Operand weights = pack_weights(recorder, scratch, p, tile, panels);
+  const Operand channels =
+      pack_channels(recorder, scratch, p, panels * tile.vectors * kLanes, weights);
+  const Operand in{p.in.slot,
+                   DType::kF32,
+                   {p.in.plane, p.channels, p.groups, p.batch},
+                   {1, p.in.plane, p.in.plane * p.channels, p.in.image},
+                   {}};
+  const std::string kernel = fmt::format("conv_tiles_{}x{}", tile.pixels, tile.vectors);
+  recorder.call(
+      aot_kernel(kernel, DeviceClass::kCpu), kernel,
+      {number(p.stride_h), number(p.stride_w), number(p.dilation_h * p.in.pitch),
+       number(p.dilation_w), number(p.in.pitch), number(p.out_w), number(p.kernel_h),
+       number(p.kernel_w), number(panels), number(tiles_per_group(p, tile, panels)), in, weights,
+       channels, p.residual, number(p.epilogue.has_bias), number(p.epilogue.has_scale),
+       number(p.epilogue.has_residual), number(p.epilogue.has_relu), p.out});
+}
+
+// Dense [batch, groups * channels, plane] as (pixel, channel, group, n).
+Operand planes(uint32_t slot, int64_t batch, int64_t groups, int64_t channels, int64_t plane) {
+  return {slot,
+          DType::kF32,
+          {plane, channels, groups, batch},
+          {1, plane, channels * plane, groups * channels * plane},
+          {}};
+}
+
+Problem problem_of(const ConvConfig& c) {
+  Problem p{};
+  p.batch = c.batch, p.groups = c.groups;
+  p.kernel_h = c.kernel_h, p.kernel_w = c.kernel_w;
+  p.dilation_h = c.dilation_h, p.dilation_w = c.dilation_w;
+  return p;
+}
+
+}  // namespace
+
+uint32_t Scratch::add(int64_t elements) {
+  const uint64_t bytes = std::max<uint64_t>(1, elements) * sizeof(float);
+  regions_.push_back({bytes_, bytes});
+  bytes_ += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+  return next_slot_++;
+}
+
+Plan Scratch::finish(Recorder& recorder) const {
+  Plan plan = recorder.finish(bytes_);
+  plan.regions = regions_;
+  return plan;
+}
+
+PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
+                        const Padding& padding) {
+  const int64_t height = shape[2], width = shape[3], count = shape[0] * shape[1];
+  const bool is_same = padding.top == 0 && padding.left == 0 && padding.stride_h == 1 &&
+                       padding.stride_w == 1 && padding.padded_h <= height &&
+                       padding.padded_w <= width;
+  const int64_t plane = padding.padded_h * padding.padded_w;
+  if (is_same) return {slot, width, height * width, shape[1] * height * width};
+  const uint32_t target = scratch.add(plane * count);
+  constexpr int64_t kGroupElements = 32768;
+  const int64_t planes_per_group =
+      std::clamp<int64_t>(kGroupElements / (plane + 1), 1, std::max<int64_t>(1, count / 16));
+  recorder.call(aot_kernel("conv_pad", DeviceClass::kCpu), "conv_pad",
+                {number(padding.top), number(padding.left), number(padding.stride_h),
+                 number(padding.stride_w), number(planes_per_group),
+                 dense_operand(slot, DType::kF32, {count, height, width}),
+                 dense_operand(target, DType::kF32, {count, padding.padded_h, padding.padded_w})});
+  return {target, padding.padded_w, plane, shape[1] * plane};
+}
+
+Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
+  Problem p = problem_of(c);
+  const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
+                taps = c.kernel_h * c.kernel_w;
+  p.channels = channels, p.lanes = lanes;
+  p.out_h = c.out_h(), p.out_w = c.out_w();
+  p.stride_h = c.stride_h, p.stride_w = c.stride_w;
+  p.weights = {1,
+               DType::kF32,
+               {lanes, c.kernel_w, c.kernel_h, channels, c.groups},
+               {channels * taps, 1, c.kernel_w, taps, lanes * channels * taps},
+               {}};
+  p.epilogue = e;
+  // What the epilogue does not have is bound to any memory and not used.
+  uint32_t slot = 2;
+  const auto per_channel = [&](bool is_given) {
+    return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
+  };
+  p.bias = per_channel(e.has_bias);
+  p.scale = per_channel(e.has_scale);
+  p.shift = per_channel(e.has_scale);
+  p.residual = planes(e.has_residual ? slot++ : 1, c.batch, c.groups, lanes, p.out_h * p.out_w);
+  if (!e.has_residual) p.residual.strides.assign(4, 0);
+  p.out = planes(slot, c.batch, c.groups, lanes, p.out_h * p.out_w);
+
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Scratch scratch(slot + 1);
+  Padding padding{c.top, c.left};
+  padding.padded_h = (p.out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
+  padding.padded_w = (p.out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  p.in = pad_planes(recorder, scratch, 0, {c.batch, c.in_channels, c.height, c.width}, padding);
+  record(recorder, scratch, p);
+  return scratch.finish(recorder);
+}
+
+Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
+  Problem p = problem_of(c);
+  const int64_t lanes = c.in_channels / c.groups, channels = c.out_channels / c.groups,
+                taps = c.kernel_h * c.kernel_w;
+  p.channels = channels, p.lanes = lanes;
+  p.out_h = c.height, p.out_w = c.width;
+  p.stride_h = p.stride_w = 1;
+  p.weights = {1,
+               DType::kF32,
+               {lanes, c.kernel_w, c.kernel_h, channels, c.groups},
+               {taps, 1, c.kernel_w, lanes * taps, lanes * channels * taps},
+               {}};
+  p.is_flipped = true;
+  p.bias = p.scale = p.shift = {1, DType::kF32, {1}, {0}, {}};
+  p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
+  p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
+
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Scratch scratch(3);
+  Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
+                  c.stride_h, c.stride_w};
+  padding.padded_h = c.height + (c.kernel_h - 1) * c.dilation_h;
+  padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
+  p.in = pad_planes(recorder, scratch, 0, {c.batch, c.out_channels, c.out_h(), c.out_w()}, padding);
+  record(recorder, scratch, p);
+  return scratch.finish(recorder);
+}
+
+}  // namespace ballast::kernels

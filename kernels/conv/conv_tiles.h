@@ -1,0 +1,44 @@
+// Plans convolutions in register tiles for CPU-class devices (conv_tiles_generator.cpp): forward,
+// and the input gradient, which is a convolution of dy with flipped weights.
+#pragma once
+
+#include "kernels/conv/conv.h"
+#include "kernels/halide_runtime.h"
+
+namespace ballast::kernels {
+
+// Parts of the workspace, each with a slot of its own.
+class Scratch {
+ public:
+  // `first_slot`: of the workspace itself, behind the inputs and outputs.
+  explicit Scratch(uint32_t first_slot) : next_slot_(first_slot + 1) {}
+  // The slot of a new part for `elements` floats.
+  uint32_t add(int64_t elements);
+  Plan finish(Recorder& recorder) const;
+
+ private:
+  uint32_t next_slot_;
+  uint64_t bytes_ = 0;
+  std::vector<Region> regions_;
+};
+
+// Planes with zeros around them, as the tiles read them: n, channel and row are `image`, `plane`
+// and `pitch` elements apart.
+struct PaddedPlanes {
+  uint32_t slot = 0;
+  int64_t pitch = 0, plane = 0, image = 0;
+};
+
+// Surrounds (and with strides, intersperses) the planes of dense f32 [batch, channels, height,
+// width] in `slot` with zeros so that they are padded_h x padded_w, or hands them back as they are
+// where that changes nothing. `top` and `left` may be negative: rows and columns are dropped.
+struct Padding {
+  int64_t top = 0, left = 0, stride_h = 1, stride_w = 1, padded_h = 0, padded_w = 0;
+};
+PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
+                        const Padding& padding);
+
+Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
+
+}  // namespace ballast::kernels

@@ -1,0 +1,206 @@
+// Convolution in register tiles on CPUs: one work-item computes tiles of `pixels` x 16 `vectors`
+// channels of the result. x is only read as broadcast scalars, so its strides, and those of the
+// result, are free; the weights come in vectors of 16 output channels, packed by conv_pack:
+//
+//   conv_pad    puts zeros around x (or between the elements of dy)
+//   conv_pack   weights as [panel][tap][vector][lane]
+//   conv_tiles  the product, through the epilogue
+//
+// An element is always the fma chain over (channel, row, column) of its window, started at +0.
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/pointwise/pointwise_math.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+class ConvTiles : public Generator<ConvTiles> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> pixels{"pixels", 6};
+  GeneratorParam<int> vectors{"vectors", 4};
+
+  // in(place in the padded planes, channel, group, n); a window's row is step_h from the next.
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
+      pitch{"pitch"}, width{"width"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, panels{"panels"},
+      tiles_per_group{"tiles_per_group"};
+  Input<Buffer<float, 4>> in{"in"};
+  Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
+  Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)
+  Input<Buffer<float, 4>> residual{"residual"};
+  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
+      has_relu{"has_relu"};
+  Output<Buffer<float, 4>> out{"out"};  // (pixel of the plane, channel, group, n)
+
+  void generate() {
+    // Pixels and channels beyond the edge of a tile are computed and not stored.
+    const Expr pixel = min(q, out.dim(0).extent() - 1);
+    base(q) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w;
+    taps = RDom(0, kernel_w, 0, kernel_h, 0, in.dim(1).extent(), "taps");
+    const Expr panel = v / vectors;
+    const Expr place =
+        unsafe_promise_clamped(base(q), 0, 1 << 30) + taps.x * step_w + taps.y * step_h;
+    product(l, v, q, g, n) = 0.0f;
+    product(l, v, q, g, n) =
+        fused_multiply_add(in(place, taps.z, g, n),
+                           weights(l, v % vectors, taps.x + kernel_w * (taps.y + kernel_h * taps.z),
+                                   g * panels + panel),
+                           product(l, v, q, g, n));
+    // The part of the epilogue that is constant along a channel, on whole vectors.
+    Expr value = product(l, v, q, g, n);
+    const Expr channel = (g * panels * vectors + v) * kLanes + l;
+    value = select(has_bias != 0, strict_float(value + channels(channel, 0)), value);
+    const Expr scaled =
+        strict_float(strict_float(value * channels(channel, 1)) + channels(channel, 2));
+    staged(l, v, q, g, n) = select(has_scale != 0, scaled, value);
+    Expr result = staged(o % kLanes, o / kLanes, q, g, n);
+    result = select(has_residual != 0, strict_float(result + residual(q, o, g, n)), result);
+    out(q, o, g, n) = select(has_relu != 0 && le(result, 0.0f), 0.0f, result);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 4; ++d) {
+      in.dim(d).set_min(0);
+      residual.dim(d).set_min(0);
+      out.dim(d).set_min(0);
+    }
+    residual.dim(0).set_stride(Expr());
+    weights.dim(0).set_bounds(0, kLanes).set_stride(1);
+    weights.dim(1).set_bounds(0, vectors).set_stride(kLanes);
+    weights.dim(2).set_min(0).set_stride(kLanes * vectors);
+    weights.dim(3).set_min(0);
+    for (int d = 0; d < 2; ++d) channels.dim(d).set_min(0);
+
+    Var block("block"), pixel("pixel"), tile("tile"), panel("panel"), channel("channel"), pg("pg");
+    Func(out)
+        .split(q, tile, pixel, pixels, TailStrategy::GuardWithIf)
+        .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
+        .split(o, panel, channel, vectors * kLanes, TailStrategy::GuardWithIf)
+        .fuse(panel, g, pg)
+        .reorder(pixel, channel, tile, block, n, pg)
+        .gpu_blocks(block, n, pg)
+        .never_partition_all();
+    staged.compute_at(out, tile).store_in(MemoryType::Stack);
+    product.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
+    base.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
+    base.bound_extent(q, pixels).unroll(q);
+    for (Func f : {staged, product}) {
+      f.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
+    }
+    product.update().reorder(l, v, q, taps.x, taps.y, taps.z).vectorize(l).unroll(v).unroll(q);
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, q{"q"}, g{"g"}, n{"n"}, o{"o"};
+  Func base{"base"}, product{"product"}, staged{"staged"};
+  RDom taps;
+};
+
+// panels[panel][tap][vector][lane] of the weights source(lane, kx, ky, channel, group), whose taps
+// are taken from `first` in steps of `step` (backwards for gradients). Lanes beyond the last
+// channel repeat it.
+class ConvPack : public Generator<ConvPack> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> first_x{"first_x"}, step_x{"step_x"}, first_y{"first_y"}, step_y{"step_y"},
+      kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, vectors{"vectors"}, panel_count{"panel_count"};
+  Input<Buffer<float, 5>> source{"source"};
+  Output<Buffer<float, 4>> panels{"panels"};  // (lane, vector, tap, panel of all groups)
+
+  void generate() {
+    const Expr lane = ((p % panel_count) * vectors + v) * kLanes + l;
+    const Expr kx = k % kernel_w, ky = (k / kernel_w) % kernel_h, c = k / (kernel_w * kernel_h);
+    panels(l, v, k, p) = source(min(lane, source.dim(0).extent() - 1), first_x + kx * step_x,
+                                first_y + ky * step_y, c, p / panel_count);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) source.dim(d).set_min(0).set_stride(Expr());
+    panels.dim(0).set_bounds(0, kLanes);
+    for (int d = 1; d < 4; ++d) panels.dim(d).set_min(0);
+    Var ko("ko"), ki("ki");
+    Func(panels)
+        .split(k, ko, ki, 32, TailStrategy::GuardWithIf)
+        .reorder(l, v, ki, ko, p)
+        .unroll(l)
+        .gpu_blocks(ko, p)
+        .never_partition_all();
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
+};
+
+// bias, scale and shift for whole panels; what is absent is never used.
+class ConvChannels : public Generator<ConvChannels> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> group_channels{"group_channels"}, panel_channels{"panel_channels"};
+  Input<Buffer<float, 1>> bias{"bias"}, scale{"scale"}, shift{"shift"};
+  Output<Buffer<float, 2>> channels{"channels"};
+
+  void generate() {
+    const Expr g = i / panel_channels;
+    const Expr at = g * group_channels + min(i % panel_channels, group_channels - 1);
+    channels(i, which) = select(which == 0, bias(at), which == 1, scale(at), shift(at));
+  }
+
+  void schedule() {
+    for (auto* vector : {&bias, &scale, &shift}) vector->dim(0).set_min(0).set_stride(Expr());
+    for (int d = 0; d < 2; ++d) channels.dim(d).set_min(0);
+    Func(channels).gpu_blocks(which);
+  }
+
+ private:
+  Var i{"i"}, which{"which"};
+};
+
+// padded(x, y, plane): the source with zeros around it, and stride - 1 zeros between its elements.
+class ConvPad : public Generator<ConvPad> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> top{"top"}, left{"left"}, stride_h{"stride_h"}, stride_w{"stride_w"},
+      planes_per_group{"planes_per_group"};
+  Input<Buffer<float, 3>> source{"source"};
+  Output<Buffer<float, 3>> padded{"padded"};
+
+  void generate() {
+    const Expr width = source.dim(0).extent(), height = source.dim(1).extent();
+    const Expr sx = x - left, sy = y - top;
+    const Expr is_row = sy >= 0 && sy < height * stride_h && sy % stride_h == 0;
+    const Expr is_inside = likely(sx >= 0) && likely(sx < width * stride_w);
+    const Expr is_hit = is_row && is_inside && sx % stride_w == 0;
+    padded(x, y, p) = select(
+        is_hit,
+        source(clamp(likely(sx / stride_w), 0, width - 1), clamp(sy / stride_h, 0, height - 1), p),
+        0.0f);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 3; ++d) {
+      source.dim(d).set_min(0);
+      padded.dim(d).set_min(0);
+    }
+    Var po("po"), pi("pi");
+    Func func = padded;
+    func.split(p, po, pi, planes_per_group, TailStrategy::GuardWithIf)
+        .reorder(x, y, pi, po)
+        .gpu_blocks(po);
+    func.specialize(stride_h == 1 && stride_w == 1);
+  }
+
+ private:
+  Var x{"x"}, y{"y"}, p{"p"};
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvTiles, conv_tiles)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPack, conv_pack)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvChannels, conv_channels)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPad, conv_pad)
