@@ -78,6 +78,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
+  if (device_class == DeviceClass::kCpu) return plan_conv2d_weight_grad_tiles(c);
   std::vector<HostArg> args = geometry(c);
   args.insert(
       args.end(),

@@ -14,13 +14,7 @@ constexpr int64_t kLanes = 16;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 HostArg number(int64_t value) { return static_cast<int32_t>(value); }
 
-// pixels x 16 vectors; nanoseconds per fma of a full tile, on the machine that the schedules were
-// measured on.
-struct Tile {
-  int64_t pixels, vectors;
-  double fma_ns;
-};
-constexpr Tile kTiles[] = {
+constexpr ConvTile kTiles[] = {
     {6, 4, 1 / 240.0}, {8, 3, 1 / 240.0}, {12, 2, 1 / 225.0}, {12, 1, 1 / 160.0}};
 
 // A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
@@ -38,39 +32,14 @@ struct Problem {
   int64_t pixels() const { return out_h * out_w; }
 };
 
-const Tile& choose_tile(const Problem& p) {
-  const auto ns = [&](const Tile& t) {
-    return ceil_div(p.lanes, t.vectors * kLanes) * t.vectors * kLanes *
-           ceil_div(p.pixels(), t.pixels) * t.pixels * t.fma_ns;
-  };
-  return *std::min_element(std::begin(kTiles), std::end(kTiles),
-                           [&](const Tile& a, const Tile& b) { return ns(a) < ns(b); });
-}
-
 // Enough tiles in a group to outweigh what a group costs, enough groups to share out.
-int64_t tiles_per_group(const Problem& p, const Tile& tile, int64_t panels) {
+int64_t tiles_per_group(const Problem& p, const ConvTile& tile, int64_t panels) {
   constexpr double kGroupNs = 20000;
   constexpr int64_t kGroups = 32;
-  const double tile_ns = double(tile.pixels * tile.vectors * kLanes * p.taps()) * tile.fma_ns;
-  const int64_t tiles = ceil_div(p.pixels(), tile.pixels);
+  const double tile_ns = double(tile.broadcast * tile.lanes() * p.taps()) * tile.fma_ns;
+  const int64_t tiles = ceil_div(p.pixels(), tile.broadcast);
   const int64_t most = std::max<int64_t>(1, tiles * panels * p.batch / kGroups);
   return std::clamp<int64_t>(static_cast<int64_t>(kGroupNs / (tile_ns + 1)), 1, most);
-}
-
-Operand pack_weights(Recorder& recorder, Scratch& scratch, const Problem& p, const Tile& tile,
-                     int64_t panels) {
-  const int64_t width = tile.vectors * kLanes, taps = p.taps();
-  const Operand packed{scratch.add(width * taps * panels * p.groups),
-                       DType::kF32,
-                       {kLanes, tile.vectors, taps, panels * p.groups},
-                       {1, kLanes, width, width * taps},
-                       {}};
-  const int64_t step = p.is_flipped ? -1 : 1;
-  recorder.call(aot_kernel("conv_pack", DeviceClass::kCpu), "conv_pack",
-                {number(p.is_flipped ? p.kernel_w - 1 : 0), number(step),
-                 number(p.is_flipped ? p.kernel_h - 1 : 0), number(step), number(p.kernel_h),
-                 number(p.kernel_w), number(tile.vectors), number(panels), p.weights, packed});
-  return packed;
 }
 
 Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, int64_t width,
@@ -86,17 +55,17 @@ Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, in
 }
 
 void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
-  const Tile& tile = choose_tile(p);
-  const int64_t panels = ceil_div(p.lanes, tile.vectors * kLanes);
-  const Operand weights = pack_weights(recorder, scratch, p, tile, panels);
-  const Operand channels =
-      pack_channels(recorder, scratch, p, panels * tile.vectors * kLanes, weights);
+  const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
+  const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.is_flipped);
+  const int64_t panels = packed.panels;
+  const Operand& weights = packed.operand;
+  const Operand channels = pack_channels(recorder, scratch, p, panels * tile.lanes(), weights);
   const Operand in{p.in.slot,
                    DType::kF32,
                    {p.in.plane, p.channels, p.groups, p.batch},
                    {1, p.in.plane, p.in.plane * p.channels, p.in.image},
                    {}};
-  const std::string kernel = fmt::format("conv_tiles_{}x{}", tile.pixels, tile.vectors);
+  const std::string kernel = fmt::format("conv_tiles_{}x{}", tile.broadcast, tile.vectors);
   recorder.call(
       aot_kernel(kernel, DeviceClass::kCpu), kernel,
       {number(p.stride_h), number(p.stride_w), number(p.dilation_h * p.in.pitch),
@@ -136,6 +105,34 @@ Plan Scratch::finish(Recorder& recorder) const {
   Plan plan = recorder.finish(bytes_);
   plan.regions = regions_;
   return plan;
+}
+
+const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
+  const auto ns = [&](const ConvTile& t) {
+    return double(ceil_div(lanes, t.lanes()) * t.lanes() * ceil_div(count, t.broadcast) *
+                  t.broadcast) *
+           t.fma_ns;
+  };
+  return *std::min_element(std::begin(kTiles), std::end(kTiles),
+                           [&](const ConvTile& a, const ConvTile& b) { return ns(a) < ns(b); });
+}
+
+PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& tile,
+                         const Operand& source, bool is_flipped) {
+  const int64_t kernel_w = source.extents[1], kernel_h = source.extents[2],
+                taps = kernel_w * kernel_h * source.extents[3], width = tile.lanes();
+  const int64_t panels = ceil_div(source.extents[0], width), all = panels * source.extents[4];
+  const Operand packed{scratch.add(width * taps * all),
+                       DType::kF32,
+                       {kLanes, tile.vectors, taps, all},
+                       {1, kLanes, width, width * taps},
+                       {}};
+  const int64_t step = is_flipped ? -1 : 1;
+  recorder.call(aot_kernel("conv_pack", DeviceClass::kCpu), "conv_pack",
+                {number(is_flipped ? kernel_w - 1 : 0), number(step),
+                 number(is_flipped ? kernel_h - 1 : 0), number(step), number(kernel_h),
+                 number(kernel_w), number(tile.vectors), number(panels), source, packed});
+  return {panels, packed};
 }
 
 PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,

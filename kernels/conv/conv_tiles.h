@@ -1,5 +1,6 @@
 // Plans convolutions in register tiles for CPU-class devices (conv_tiles_generator.cpp): forward,
-// and the input gradient, which is a convolution of dy with flipped weights.
+// the input gradient, which is a convolution of dy with flipped weights, and the weight gradient
+// (conv_weight_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -38,7 +39,26 @@ struct Padding {
 PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
                         const Padding& padding);
 
+// A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by 16 `vectors`
+// lanes; nanoseconds per fma of a full tile, on the machine that the schedules were measured on.
+struct ConvTile {
+  int64_t broadcast, vectors;
+  double fma_ns;
+  int64_t lanes() const { return 16 * vectors; }
+};
+// The tile that wastes least on `lanes` channels and `count` pixels or taps.
+const ConvTile& choose_conv_tile(int64_t lanes, int64_t count);
+
+// source(lane, kx, ky, channel, group) as panels (lane, vector, tap, panel of all groups).
+struct PackedPanels {
+  int64_t panels = 0;  // per group
+  Operand operand;
+};
+PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& tile,
+                         const Operand& source, bool is_flipped);
+
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
+Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config);
 
 }  // namespace ballast::kernels

@@ -1,14 +1,16 @@
 ballast_kernel(conv_general CLASSES gpu GENERATOR conv_general)
 ballast_kernel(conv_input_grad_general CLASSES gpu GENERATOR conv_input_grad_general)
-ballast_kernel(conv_weight_grad_general GENERATOR conv_weight_grad_general)
+ballast_kernel(conv_weight_grad_general CLASSES gpu GENERATOR conv_weight_grad_general)
 foreach(tile 6x4 8x3 12x2 12x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 pixels)
   list(GET sizes 1 vectors)
   ballast_kernel(conv_tiles_${tile} CLASSES cpu GENERATOR conv_tiles
                  PARAMS pixels=${pixels} vectors=${vectors})
+  ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
+                 PARAMS taps=${pixels} vectors=${vectors})
 endforeach()
-foreach(helper pack channels pad)
+foreach(helper pack channels pad weight_sum)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()
 

@@ -1,0 +1,81 @@
+// The weight gradient in register tiles: see conv_weight_generator.cpp.
+#include "kernels/conv/conv_tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+HostArg number(int64_t value) { return static_cast<int32_t>(value); }
+
+// How the rows of pixels, and the tiles of taps, are shared out.
+struct Split {
+  int64_t rows_per_chunk, chunks, tiles_per_group;
+};
+
+// A chunk's share of dy stays in the second level cache, and there are groups enough for the cores.
+Split split_rows(int64_t rows, int64_t width, int64_t tiles, int64_t panels, int64_t lanes) {
+  constexpr int64_t kChunkBytes = 400 << 10, kGroups = 16;
+  const int64_t fitting = kChunkBytes / (4 * lanes * std::max<int64_t>(1, width));
+  Split split;
+  split.rows_per_chunk = std::clamp<int64_t>(fitting, 1, std::max<int64_t>(1, rows));
+  split.chunks = ceil_div(rows, split.rows_per_chunk);
+  split.rows_per_chunk = ceil_div(rows, std::max<int64_t>(1, split.chunks));
+  const int64_t blocks = std::clamp<int64_t>(kGroups / (split.chunks * panels + 1), 1, tiles);
+  split.tiles_per_group = ceil_div(tiles, blocks);
+  return split;
+}
+
+}  // namespace
+
+Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
+  const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups;
+  const int64_t out_h = c.out_h(), out_w = c.out_w(), pixels = out_h * out_w;
+  const int64_t taps = channels * c.kernel_h * c.kernel_w, rows = c.batch * out_h;
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Scratch scratch(3);
+
+  Padding padding{c.top, c.left};
+  padding.padded_h = (out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
+  padding.padded_w = (out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  const PaddedPlanes in =
+      pad_planes(recorder, scratch, 1, {c.batch, c.in_channels, c.height, c.width}, padding);
+  const ConvTile& tile = choose_conv_tile(lanes, taps);
+  const PackedPanels dy = pack_panels(recorder, scratch, tile,
+                                      {0,
+                                       DType::kF32,
+                                       {lanes, pixels, 1, c.batch, c.groups},
+                                       {pixels, 1, 0, c.out_channels * pixels, lanes * pixels},
+                                       {}},
+                                      false);
+  const int64_t tiles = ceil_div(taps, tile.broadcast), padded_taps = tiles * tile.broadcast;
+  const int64_t panels = dy.panels * c.groups;
+  const Split split = split_rows(rows, out_w, tiles, panels, tile.lanes());
+  const int64_t panel_elements = padded_taps * tile.lanes();
+  const Operand sums{scratch.add(panel_elements * panels * split.chunks),
+                     DType::kF32,
+                     {16, tile.vectors, padded_taps, panels, split.chunks},
+                     {1, 16, tile.lanes(), panel_elements, panel_elements * panels},
+                     {}};
+  const Operand planes{in.slot,
+                       DType::kF32,
+                       {channels * in.plane, c.groups, c.batch},
+                       {1, channels * in.plane, in.image},
+                       {}};
+  const std::string kernel = fmt::format("conv_weight_tiles_{}x{}", tile.broadcast, tile.vectors);
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+                {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
+                 number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
+                 number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
+                 number(dy.panels), number(split.rows_per_chunk), number(split.tiles_per_group),
+                 planes, dy.operand, sums});
+  recorder.call(aot_kernel("conv_weight_sum", DeviceClass::kCpu), "conv_weight_sum",
+                {number(dy.panels), number(tile.vectors), sums,
+                 Operand{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}}});
+  return scratch.finish(recorder);
+}
+
+}  // namespace ballast::kernels

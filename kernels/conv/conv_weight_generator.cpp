@@ -1,0 +1,127 @@
+// The weight gradient in register tiles on CPUs: dw[o][j], j = (channel, row, column) of the
+// window, is a product over all pixels of the batch of dy (in vectors of 16 output channels, packed
+// by conv_pack) and x (read as broadcast scalars).
+//
+//   conv_weight_tiles  one sum per chunk of rows of pixels: fma chains over (n, y, x)
+//   conv_weight_sum    adds the chunks in order, and turns the lanes back into dw
+//
+// How rows are cut into chunks depends on shapes only.
+#include "kernels/conv/conv_recipe.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+class ConvWeightTiles : public Generator<ConvWeightTiles> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> taps{"taps", 6};
+  GeneratorParam<int> vectors{"vectors", 4};
+
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
+      pitch{"pitch"}, plane{"plane"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, width{"width"},
+      height{"height"}, tap_count{"tap_count"}, row_count{"row_count"}, panels{"panels"},
+      rows_per_chunk{"rows_per_chunk"}, tiles_per_group{"tiles_per_group"};
+  Input<Buffer<float, 3>> in{"in"};       // (place in the padded planes of a group, group, n)
+  Input<Buffer<float, 4>> dy{"dy"};       // (lane, vector, pixel of the batch, panel of all groups)
+  Output<Buffer<float, 5>> sums{"sums"};  // (lane, vector, j, panel of all groups, chunk)
+
+  void generate() {
+    const Expr tap = min(j, tap_count - 1);
+    base(j) = (tap / (kernel_w * kernel_h)) * plane + ((tap / kernel_w) % kernel_h) * step_h +
+              (tap % kernel_w) * step_w;
+    pixels = RDom(0, width, 0, rows_per_chunk, "pixels");
+    const Expr row = chunk * rows_per_chunk + pixels.y;
+    pixels.where(row < row_count);
+    const Expr place = unsafe_promise_clamped(base(j), 0, 1 << 30) + pixels.x * stride_w +
+                       (row % height) * stride_h * pitch;
+    product(l, v, j, p, chunk) = 0.0f;
+    product(l, v, j, p, chunk) =
+        fused_multiply_add(in(place, p / panels, row / height), dy(l, v, pixels.x + width * row, p),
+                           product(l, v, j, p, chunk));
+    sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
+    dy.dim(0).set_bounds(0, kLanes).set_stride(1);
+    dy.dim(1).set_bounds(0, vectors).set_stride(kLanes);
+    dy.dim(2).set_min(0).set_stride(kLanes * vectors);
+    dy.dim(3).set_min(0);
+    sums.dim(0).set_bounds(0, kLanes).set_stride(1);
+    sums.dim(1).set_bounds(0, vectors).set_stride(kLanes);
+    sums.dim(2).set_min(0).set_stride(kLanes * vectors);
+    for (int d = 3; d < 5; ++d) sums.dim(d).set_min(0);
+
+    Var tile("tile"), block("block"), ji("ji");
+    Func(sums)
+        .split(j, tile, ji, taps, TailStrategy::RoundUp)
+        .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
+        .reorder(l, v, ji, tile, block, p, chunk)
+        .vectorize(l)
+        .unroll(v)
+        .unroll(ji)
+        .gpu_blocks(block, p, chunk)
+        .never_partition_all();
+    product.compute_at(sums, tile).store_in(MemoryType::Register);
+    base.compute_at(sums, tile).store_in(MemoryType::Register);
+    base.bound_extent(j, taps).unroll(j);
+    product.bound_extent(v, vectors).bound_extent(j, taps).vectorize(l).unroll(v).unroll(j);
+    product.update().reorder(l, v, j, pixels.x, pixels.y).vectorize(l).unroll(v).unroll(j);
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"};
+  Func base{"base"}, product{"product"};
+  RDom pixels;
+};
+
+class ConvWeightSum : public Generator<ConvWeightSum> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  Input<int> panels{"panels"}, vectors{"vectors"};
+  Input<Buffer<float, 5>> sums{"sums"};
+  Output<Buffer<float, 3>> dw{"dw"};  // (j, channel, group)
+
+  void generate() {
+    chunks = RDom(0, sums.dim(4).extent(), "chunks");
+    const Expr panel = v / vectors;
+    total(l, v, j, g) = 0.0f;
+    total(l, v, j, g) =
+        strict_float(total(l, v, j, g) + sums(l, v % vectors, j, g * panels + panel, chunks));
+    dw(j, o, g) = total(o % kLanes, o / kLanes, j, g);
+  }
+
+  void schedule() {
+    sums.dim(0).set_bounds(0, kLanes).set_stride(1);
+    for (int d = 1; d < 5; ++d) sums.dim(d).set_min(0);
+    for (int d = 0; d < 3; ++d) dw.dim(d).set_min(0);
+    constexpr int kBlock = 48;
+    Var jo("jo"), ji("ji"), oo("oo"), oi("oi");
+    Func(dw)
+        .split(j, jo, ji, kBlock, TailStrategy::GuardWithIf)
+        .split(o, oo, oi, kLanes, TailStrategy::GuardWithIf)
+        .reorder(ji, oi, jo, oo, g)
+        .gpu_blocks(jo, oo, g)
+        .never_partition_all();
+    total.compute_at(dw, jo).store_in(MemoryType::Stack).bound_storage(j, kBlock);
+    total.bound_extent(v, 1).vectorize(l, kLanes);
+    total.update().reorder(l, j, v, chunks).vectorize(l, kLanes);
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, j{"j"}, o{"o"}, g{"g"};
+  Func total{"total"};
+  RDom chunks;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightTiles, conv_weight_tiles)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightSum, conv_weight_sum)
