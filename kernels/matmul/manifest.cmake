@@ -1,20 +1,17 @@
-# The variants of matmul: every epilogue of every form; kernels/matmul.cpp names them.
-foreach(bias "" _bias)
-  foreach(activation none relu relu_grad)
-    set(epilogue "${activation}${bias}")
-    set(params "activation=${activation}")
-    if(bias)
-      list(APPEND params has_bias=true)
-    endif()
-    ballast_kernel(matmul_general_${epilogue} GENERATOR matmul_general PARAMS ${params})
-    ballast_kernel(matmul_6x64_${epilogue} CLASSES cpu GENERATOR matmul_tiles
-                   PARAMS rows=6 vectors=4 dense_store=true ${params})
-    ballast_kernel(matmul_8x48_${epilogue} CLASSES cpu GENERATOR matmul_tiles
-                   PARAMS rows=8 vectors=3 dense_store=true ${params})
-    ballast_kernel(matmul_6x64_strided_${epilogue} CLASSES cpu GENERATOR matmul_tiles
-                   PARAMS rows=6 vectors=4 dense_store=false ${params})
-  endforeach()
+# One row per register tile; matmul_choice.cpp names them. The epilogue is a matter of arguments.
+ballast_kernel(matmul_general GENERATOR matmul_general)
+foreach(tile 6,4 8,3 12,2)
+  string(REPLACE "," ";" shape ${tile})
+  list(GET shape 0 rows)
+  list(GET shape 1 vectors)
+  math(EXPR lanes "16 * ${vectors}")
+  ballast_kernel(matmul_${rows}x${lanes} CLASSES cpu GENERATOR matmul_tiles
+                 PARAMS rows=${rows} vectors=${vectors} dense_store=true)
 endforeach()
+ballast_kernel(matmul_6x64_strided CLASSES cpu GENERATOR matmul_tiles
+               PARAMS rows=6 vectors=4 dense_store=false)
+ballast_kernel(matmul_8x32_strided CLASSES cpu GENERATOR matmul_tiles
+               PARAMS rows=8 vectors=2 dense_store=false)
 ballast_kernel(matmul_pack CLASSES cpu GENERATOR matmul_pack)
 ballast_kernel(matmul_pack_rows CLASSES cpu GENERATOR matmul_pack PARAMS by_vectors=true)
 ballast_kernel(matmul_pack_columns CLASSES cpu GENERATOR matmul_pack_columns)

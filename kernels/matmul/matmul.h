@@ -1,24 +1,56 @@
-// Matrix products.
+// Matrix products, one or a batch of them.
 #pragma once
 
+#include "kernels/halide_runtime.h"
 #include "kernels/plan.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace ballast::kernels {
 
+// Elements from one row, or column, to the next.
+struct MatmulStrides {
+  int64_t row = 0, column = 0;
+};
+
+// One batch dimension: elements from one product's operand to the next; 0 repeats the operand.
+struct MatmulBatch {
+  int64_t extent = 1;
+  int64_t a = 0, b = 0, c = 0;
+};
+
 // C[M,N] = epilogue(op(A)[M,K] op(B)[K,N]); op(X) = X or X transposed.
+// epilogue(x) = activation(x + bias) + residual, each part where it is given.
 struct MatmulConfig {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
-  bool has_bias = false;  // then input 2 is bias[N], added to each row
-  // "none"; "relu": max(x, 0); "relu_grad": the last input is y[M,N], result is x where y > 0, else
-  // 0
+  bool has_bias = false;  // bias[N], added to each row
+  // A name of matmul_activations.h, or "relu_grad": x where y > 0, else 0; y[M,N] lies as C does.
   std::string activation = "none";
+  bool has_residual = false;  // residual[M,N], which lies as C does; not with relu_grad
+  // Outermost first; at most three dimensions that neither are 1 nor merge with a neighbour.
+  std::vector<MatmulBatch> batch;
+  // Where op(A), op(B) and C are not dense matrices.
+  std::optional<MatmulStrides> a_strides, b_strides, c_strides;
 };
-// Inputs A, B, then bias if has_bias, then y if activation is "relu_grad"; f32. K = 0 gives zeros
-// (through the epilogue).
+
+// Which slots hold the operands; the plan's own by default: A, B, then bias, then residual or y.
+struct MatmulSlots {
+  uint32_t a = 0, b = 1, bias = 0, extra = 0, output = 0, workspace = 0;
+  explicit MatmulSlots(const MatmulConfig& config);
+};
+
+// All f32. K = 0 gives zeros (through the epilogue).
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
+
+// The same as a part of a larger plan: appends the launches and returns how many bytes they need at
+// slots.workspace (0: that slot is not used).
+uint64_t record_matmul(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
+                       const MatmulSlots& slots);
+
+// What `recorder` must have been made with.
+SourceRules matmul_source_rules();
 
 }  // namespace ballast::kernels

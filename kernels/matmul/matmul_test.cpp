@@ -250,7 +250,8 @@ TEST(Matmul, RefusesAnUnknownActivation) {
     FAIL();
   } catch (const device::Error& error) {
     EXPECT_EQ(error.code(), device::Code::kInvalidArgument);
-    EXPECT_STREQ(error.what(), "[matmul] activation is \"gelu\", expected none, relu or relu_grad");
+    EXPECT_STREQ(error.what(),
+                 "[matmul] activation is \"gelu\", expected none, relu, tanh, sigmoid, relu_grad");
   }
 }
 

@@ -1,0 +1,178 @@
+#include "kernels/matmul/matmul_choice.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+
+using device::Code;
+using device::fail;
+
+namespace {
+
+constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, true},
+                                 {"8x48", 8, 3, true},
+                                 {"12x32", 12, 2, true},
+                                 {"6x64_strided", 6, 4, false},
+                                 {"8x32_strided", 8, 2, false}};
+
+// Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
+std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
+  std::vector<MatmulBatch> result;
+  for (size_t d = batch.size(); d-- > 0;) {
+    const MatmulBatch& next = batch[d];
+    if (next.extent == 1) continue;
+    if (!result.empty()) {
+      MatmulBatch& last = result.back();
+      if (next.a == last.a * last.extent && next.b == last.b * last.extent &&
+          next.c == last.c * last.extent) {
+        last.extent *= next.extent;
+        continue;
+      }
+    }
+    result.push_back(next);
+  }
+  return result;
+}
+
+// Products that share B and follow each other are one product with more rows.
+bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
+  const bool one_row = p.a.extent == 1;
+  const bool merges =
+      inner.b == 0 &&
+      (one_row || (inner.a == p.a.stride * p.a.extent && inner.c == p.c.row * p.a.extent));
+  if (!merges) return false;
+  if (one_row) {
+    p.a.stride = inner.a;
+    p.c.row = inner.c;
+  }
+  p.a.extent *= inner.extent;
+  return true;
+}
+
+}  // namespace
+
+int64_t MatmulProblem::matrices(const MatmulSide& side) const {
+  int64_t count = 1;
+  for (size_t d = 0; d < kMatmulBatch; ++d) count *= side.batch[d] == 0 ? 1 : batch[d];
+  return count;
+}
+
+MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots& slots) {
+  const int64_t m = config.m, n = config.n, k = config.k;
+  const MatmulStrides a =
+      config.a_strides.value_or(config.transpose_a ? MatmulStrides{1, m} : MatmulStrides{k, 1});
+  const MatmulStrides b =
+      config.b_strides.value_or(config.transpose_b ? MatmulStrides{1, k} : MatmulStrides{n, 1});
+  MatmulProblem p;
+  p.k = k;
+  p.a = {slots.a, m, a.row, a.column, {}};
+  p.b = {slots.b, n, b.column, b.row, {}};
+  p.c = config.c_strides.value_or(MatmulStrides{n, 1});
+  std::vector<MatmulBatch> batch = collapse(config.batch);
+  while (!batch.empty() && merge_into_rows(p, batch.front())) batch.erase(batch.begin());
+  if (batch.size() > kMatmulBatch) {
+    fail(Code::kUnimplemented,
+         "[matmul] the operands repeat in a pattern of {} batch dimensions, at most {} are "
+         "supported: broadcast one operand first",
+         batch.size(), kMatmulBatch);
+  }
+  for (size_t d = 0; d < batch.size(); ++d) {
+    p.batch[d] = batch[d].extent;
+    p.a.batch[d] = batch[d].a;
+    p.b.batch[d] = batch[d].b;
+    p.c_batch[d] = batch[d].c;
+  }
+  return p;
+}
+
+// ---- estimates. The figures are those of the machine the schedules were measured on; only their
+// ratios matter.
+
+namespace {
+
+constexpr double kLaunchNs = 2500;
+constexpr double kMultiplyAddNs = 1 / 240.0;        // in a full tile
+constexpr double kGeneralMultiplyAddNs = 1 / 25.0;  // gathers its vectors
+constexpr double kScalarStoreNs = 0.1;
+// Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
+constexpr double kAliasingPenalty = 1.2;
+
+double pack_ns(MatmulPack pack) {
+  switch (pack) {
+    case MatmulPack::kNone:
+      return 0;
+    case MatmulPack::kRows:
+      return 0.13;
+    case MatmulPack::kColumns:
+      return 0.18;
+    case MatmulPack::kElements:
+      return 0.35;
+  }
+  return 0;
+}
+
+bool can_read_directly(const MatmulSide& side) {
+  return side.stride == 1 && side.extent % kMatmulLanes == 0;
+}
+
+MatmulPack packing_of(const MatmulSide& side) {
+  if (side.stride == 1) return MatmulPack::kRows;
+  return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
+}
+
+double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  const MatmulSide &rows = p.rows(c), &lanes = p.lanes(c);
+  const auto k = static_cast<double>(p.k);
+  const double padded_lanes = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
+  const double padded_rows = ceil_div(rows.extent, c.tile->rows) * c.tile->rows;
+  const double count = p.products();
+  double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
+  if (c.pack == MatmulPack::kNone && lanes.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
+  if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
+  ns = kLaunchNs + ns * count;
+  if (c.pack != MatmulPack::kNone) {
+    ns += kLaunchNs + padded_lanes * k * pack_ns(c.pack) * p.matrices(lanes);
+  }
+  return ns;
+}
+
+double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kRows = 4;
+  return kLaunchNs + ceil_div(p.rows(c).extent, kRows) * kRows *
+                         ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes * double(p.k) *
+                         p.products() * kGeneralMultiplyAddNs;
+}
+
+}  // namespace
+
+std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
+  std::vector<MatmulChoice> choices{{false}};
+  if (device_class == DeviceClass::kGpu) return choices;
+  choices.push_back({true});
+  for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
+  if (p.k == 0) return choices;
+  for (bool swapped : {false, true}) {
+    for (const MatmulTile& tile : kTiles) {
+      MatmulChoice c{swapped, &tile};
+      const MatmulSide& lanes = p.lanes(c);
+      // Kernels that store vectors take the bias along the lanes, the others along the rows.
+      if (tile.stores_vectors == swapped || (tile.stores_vectors && p.c.column != 1)) continue;
+      for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes)}) {
+        c.pack = pack;
+        if (pack == MatmulPack::kNone && !can_read_directly(lanes)) continue;
+        c.nanoseconds = tile_ns(p, c);
+        choices.push_back(c);
+      }
+    }
+  }
+  return choices;
+}
+
+MatmulChoice choose_matmul(DeviceClass device_class, const MatmulProblem& problem) {
+  const std::vector<MatmulChoice> choices = matmul_choices(device_class, problem);
+  return *std::min_element(
+      choices.begin(), choices.end(),
+      [](const MatmulChoice& x, const MatmulChoice& y) { return x.nanoseconds < y.nanoseconds; });
+}
+
+}  // namespace ballast::kernels

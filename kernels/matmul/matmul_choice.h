@@ -1,0 +1,68 @@
+// How a product is computed: which operand's lanes become vectors, in which tiles, and whether they
+// are packed first. Private to this folder; plain values.
+#pragma once
+
+#include "kernels/matmul/matmul.h"
+
+#include <array>
+#include <vector>
+
+namespace ballast::kernels {
+
+constexpr int64_t kMatmulLanes = 16;
+constexpr size_t kMatmulBatch = 3;  // dimensions
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
+// innermost first, here and below.
+struct MatmulSide {
+  uint32_t slot = 0;
+  int64_t extent = 0;
+  int64_t stride = 0;    // between neighbours
+  int64_t k_stride = 0;  // along k
+  std::array<int64_t, kMatmulBatch> batch{};
+};
+
+struct MatmulTile {
+  const char* name;
+  int64_t rows, vectors;
+  bool stores_vectors;
+  int64_t lanes() const { return vectors * kMatmulLanes; }
+};
+
+enum class MatmulPack { kNone, kRows, kColumns, kElements };
+
+struct MatmulChoice {
+  bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
+  const MatmulTile* tile = nullptr;  // nullptr: the general kernel
+  MatmulPack pack = MatmulPack::kNone;
+  double nanoseconds = 0;  // as estimated
+};
+
+// A config as the kernels see it.
+struct MatmulProblem {
+  int64_t k = 0;
+  MatmulSide a, b;
+  MatmulStrides c;
+  std::array<int64_t, kMatmulBatch> batch{1, 1, 1};  // extents
+  std::array<int64_t, kMatmulBatch> c_batch{};       // strides
+
+  int64_t products() const { return batch[0] * batch[1] * batch[2]; }
+  const MatmulSide& rows(const MatmulChoice& choice) const { return choice.swapped ? b : a; }
+  const MatmulSide& lanes(const MatmulChoice& choice) const { return choice.swapped ? a : b; }
+  // How many different matrices a side consists of.
+  int64_t matrices(const MatmulSide& side) const;
+};
+
+// Throws kUnimplemented where the batch does not merge into three dimensions.
+MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots& slots);
+
+// Everything that could compute the problem, with estimates. All give the same bits.
+std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
+
+// The least estimated time. The epilogue does not enter: fused and unfused products take the same
+// path.
+MatmulChoice choose_matmul(DeviceClass device_class, const MatmulProblem& problem);
+
+}  // namespace ballast::kernels
