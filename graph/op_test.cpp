@@ -53,6 +53,17 @@ TEST(Op, Matmul) {
                [] {
                  infer_types("matmul", {}, {f32({2, 4}), f32({3, 5})});
                });
+  EXPECT_EQ(infer_types("matmul", ta, {f32({5, 1, 4, 3}), f32({2, 4, 6})})[0], f32({5, 2, 3, 6}));
+  expect_error(Code::kInvalidArgument, "[matmul] shapes [2] and [3] do not broadcast", [] {
+    infer_types("matmul", {}, {f32({2, 1, 1}), f32({3, 1, 1})});
+  });
+  expect_error(Code::kInvalidArgument, "[matmul] input 1 needs rank 2 or more", [] {
+    infer_types("matmul", {}, {f32({2, 3}), f32({3})});
+  });
+  const Attrs residual{{"has_residual", int64_t{1}}, {"activation", std::string("relu_grad")}};
+  expect_error(Code::kInvalidArgument, "[matmul] activation relu_grad takes no residual", [&] {
+    infer_types("matmul", residual, {f32({2, 3}), f32({3, 4}), f32({2, 4})});
+  });
   expect_error(Code::kUnimplemented, "[matmul] has no kernel for i32", [] {
     infer_types("matmul", {}, {i32({2, 3}), i32({3, 5})});
   });

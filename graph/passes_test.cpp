@@ -101,6 +101,42 @@ TEST(Passes, MatmulTakesReluGradWhoseOperandComesLater) {
   verify(g);
 }
 
+TEST(Passes, MatmulTakesBiasActivationAndResidual) {
+  const Graph g = fuse_matmul_epilogues(parse_nodes(
+      "input %0 \"x\": f32[5, 2, 3]\ninput %1 \"w\": f32[3, 4]\ninput %2 \"b\": f32[4]\n"
+      "%3 = matmul(%0, %1) : f32[5, 2, 4]\n%4 = add(%3, %2) : f32[5, 2, 4]\n"
+      "%5 = tanh(%4) : f32[5, 2, 4]\n%6 = neg(%2) : f32[4]\n"
+      "input %7 \"r\": f32[5, 2, 4]\n%8 = add(%7, %5) : f32[5, 2, 4]\n"
+      "%9 = add(%8, %7) : f32[5, 2, 4]\noutput %9, %6\n"));
+  EXPECT_EQ(ops(g), "neg matmul add");
+  const Node& matmul = g.nodes()[1];
+  EXPECT_EQ(string_attr(matmul.attrs, "activation"), "tanh");
+  EXPECT_EQ(int_attr(matmul.attrs, "has_bias"), 1);
+  EXPECT_EQ(int_attr(matmul.attrs, "has_residual"), 1);
+  EXPECT_EQ(matmul.inputs.size(), 4u);
+  verify(g);
+}
+
+TEST(Passes, ASumOfTwoProductsGoesToOneOfThem) {
+  const Graph g = fuse_matmul_epilogues(
+      parse_nodes("input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[3, 4]\n"
+                  "%2 = matmul(%0, %1) : f32[2, 4]\n%3 = matmul(%0, %1) : f32[2, 4]\n"
+                  "%4 = add(%2, %3) : f32[2, 4]\noutput %4\n"));
+  EXPECT_EQ(ops(g), "matmul matmul");
+  EXPECT_EQ(int_attr(g.nodes()[0].attrs, "has_residual"), 0);
+  EXPECT_EQ(int_attr(g.nodes()[1].attrs, "has_residual"), 1);
+  verify(g);
+}
+
+// A bf16 sum is rounded before the next op: an epilogue would not round there.
+TEST(Passes, MatmulOfNarrowFloatsKeepsItsSumsApart) {
+  const Graph g = fuse_matmul_epilogues(parse_nodes(
+      "input %0 \"x\": bf16[2, 3]\ninput %1 \"w\": bf16[3, 4]\ninput %2 \"r\": bf16[2, 4]\n"
+      "%3 = matmul(%0, %1) : bf16[2, 4]\n%4 = relu(%3) : bf16[2, 4]\n"
+      "%5 = add(%4, %2) : bf16[2, 4]\noutput %5\n"));
+  EXPECT_EQ(ops(g), "matmul add");
+}
+
 TEST(Passes, PointwiseChainsBecomeOneKernel) {
   const Graph g = fuse_pointwise(parse_nodes(
       "input %0 \"x\": f32[2, 3]\ninput %1 \"b\": f32[3]\n"

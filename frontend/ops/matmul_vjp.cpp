@@ -8,7 +8,6 @@ using namespace vjp_rules;
 
 namespace {
 
-// Leading dimensions are rows like any other.
 Tensor as_rows(const Tensor& tensor) {
   Shape shape = tensor.shape();
   int64_t width = shape.back();
@@ -16,22 +15,27 @@ Tensor as_rows(const Tensor& tensor) {
   return ops::reshape(tensor, {TensorType{tensor.dtype(), shape}.elements(), width});
 }
 
-std::vector<Tensor> matmul(const VjpArgs& args) {
-  bool transpose_a = int_attr(args.attrs, "transpose_a") != 0;
-  bool transpose_b = int_attr(args.attrs, "transpose_b") != 0;
+// Leading dimensions over one matrix are rows like any other: one product instead of many and a
+// sum.
+std::vector<Tensor> rows_times_matrix(const VjpArgs& args, bool transpose_b) {
   const Tensor& b = args.inputs[1];
-  if (transpose_a) {
-    const Tensor& a = x(args);
-    Tensor da =
-        transpose_b ? ops::matmul(b, g(args), true, true) : ops::matmul(b, g(args), false, true);
-    Tensor db = transpose_b ? ops::matmul(g(args), a, true, true) : ops::matmul(a, g(args));
-    return {da, db};
-  }
-  Tensor a = as_rows(x(args));
-  Tensor rows = as_rows(g(args));
+  Tensor a = as_rows(x(args)), rows = as_rows(g(args));
   Tensor da = ops::matmul(rows, b, false, !transpose_b);
   Tensor db = transpose_b ? ops::matmul(rows, a, true, false) : ops::matmul(a, rows, true, false);
   return {ops::reshape(da, x(args).shape()), db};
+}
+
+std::vector<Tensor> matmul(const VjpArgs& args) {
+  bool transpose_a = int_attr(args.attrs, "transpose_a") != 0;
+  bool transpose_b = int_attr(args.attrs, "transpose_b") != 0;
+  const Tensor& a = x(args);
+  const Tensor& b = args.inputs[1];
+  if (!transpose_a && b.shape().size() == 2) return rows_times_matrix(args, transpose_b);
+  Tensor da = transpose_a ? ops::matmul(b, g(args), transpose_b, true)
+                          : ops::matmul(g(args), b, false, !transpose_b);
+  Tensor db = transpose_b ? ops::matmul(g(args), a, true, transpose_a)
+                          : ops::matmul(a, g(args), !transpose_a, false);
+  return {unbroadcast(da, a.shape()), unbroadcast(db, b.shape())};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// matmul, with the epilogue that the fuse_matmul pass gives it.
+// matmul, with the epilogue that the fuse_matmul_epilogues pass gives it.
 #include "graph/op.h"
+
+#include <algorithm>
 
 namespace ballast::graph {
 
@@ -8,67 +10,79 @@ using device::fail;
 
 namespace {
 
-// Leading dimensions of a are rows (MindSpore's Dense on [..., K]); b is a matrix.
-kernels::MatmulConfig config_of(const OpCall& call) {
-  const Shape& a = call.inputs[0].shape;
-  const Shape& b = call.inputs[1].shape;
-  kernels::MatmulConfig config;
-  config.transpose_a = int_attr(call.attrs, "transpose_a") != 0;
-  config.transpose_b = int_attr(call.attrs, "transpose_b") != 0;
-  config.activation = string_attr(call.attrs, "activation");
-  config.has_bias = int_attr(call.attrs, "has_bias") != 0;
-  if (config.transpose_a) {
-    config.k = a[0];
-    config.m = a[1];
-  } else {
-    config.k = a.back();
-    config.m = 1;
-    for (size_t i = 0; i + 1 < a.size(); ++i) config.m *= a[i];
+// One operand of a call: a matrix op(X) [rows, columns] for each index of the leading dimensions.
+struct Matrices {
+  bool is_transposed = false;
+  int64_t rows = 0, columns = 0;
+  Shape batch;
+};
+
+Matrices matrices_of(const OpCall& call, size_t input) {
+  const Shape& shape = call.inputs[input].shape;
+  if (shape.size() < 2) fail(Code::kInvalidArgument, "input {} needs rank 2 or more", input);
+  Matrices m;
+  m.is_transposed = int_attr(call.attrs, input == 0 ? "transpose_a" : "transpose_b") != 0;
+  m.rows = shape[shape.size() - 2];
+  m.columns = shape.back();
+  if (m.is_transposed) std::swap(m.rows, m.columns);
+  m.batch.assign(shape.begin(), shape.end() - 2);
+  return m;
+}
+
+// Elements from one matrix to the next along each dimension of `batch`; 0 where they repeat.
+std::vector<int64_t> batch_strides(const Matrices& m, const Shape& batch) {
+  std::vector<int64_t> strides(batch.size(), 0);
+  int64_t stride = m.rows * m.columns;
+  for (size_t i = 1; i <= m.batch.size(); ++i) {
+    const int64_t extent = m.batch[m.batch.size() - i];
+    if (extent != 1) strides[batch.size() - i] = stride;
+    stride *= extent;
   }
-  config.n = config.transpose_b ? b[0] : b[1];
+  return strides;
+}
+
+bool has_y(const kernels::MatmulConfig& config) { return config.activation == "relu_grad"; }
+
+kernels::MatmulConfig config_of(const OpCall& call) {
+  const Matrices a = matrices_of(call, 0), b = matrices_of(call, 1);
+  const Shape batch = broadcast(a.batch, b.batch);
+  kernels::MatmulConfig config;
+  config.m = a.rows;
+  config.n = b.columns;
+  config.k = a.columns;
+  config.transpose_a = a.is_transposed;
+  config.transpose_b = b.is_transposed;
+  config.has_bias = int_attr(call.attrs, "has_bias") != 0;
+  config.activation = string_attr(call.attrs, "activation");
+  config.has_residual = int_attr(call.attrs, "has_residual") != 0;
+  const std::vector<int64_t> a_strides = batch_strides(a, batch),
+                             b_strides = batch_strides(b, batch);
+  const std::vector<int64_t> c_strides = batch_strides({false, config.m, config.n, batch}, batch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    config.batch.push_back({batch[i], a_strides[i], b_strides[i], c_strides[i]});
+  }
   return config;
 }
 
-void check_operands(const OpCall& call) {
-  const Shape& a = call.inputs[0].shape;
-  const Shape& b = call.inputs[1].shape;
+void check_product(const OpCall& call) {
   for (const TensorType& input : call.inputs) {
     if (input.dtype != DType::kF32) {
       fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
     }
   }
-  const bool is_transposed_a = int_attr(call.attrs, "transpose_a") != 0;
-  if (a.size() < 2 || (is_transposed_a && a.size() != 2)) {
-    fail(Code::kInvalidArgument, "input 0 needs rank 2{}",
-         is_transposed_a ? " where it is transposed" : " or more");
-  }
-  if (b.size() != 2) fail(Code::kInvalidArgument, "input 1 needs rank 2");
-  const int64_t k_a = is_transposed_a ? a[0] : a.back();
-  const int64_t k_b = int_attr(call.attrs, "transpose_b") ? b[1] : b[0];
-  if (k_a != k_b) {
+  const Matrices a = matrices_of(call, 0), b = matrices_of(call, 1);
+  if (a.columns != b.rows) {
     fail(Code::kInvalidArgument, "inner extents differ: {} of input 0 ({}), {} of input 1 ({})",
-         k_a, is_transposed_a ? "transposed" : "plain", k_b,
-         int_attr(call.attrs, "transpose_b") ? "transposed" : "plain");
+         a.columns, a.is_transposed ? "transposed" : "plain", b.rows,
+         b.is_transposed ? "transposed" : "plain");
   }
 }
 
-std::vector<TensorType> infer_matmul(const OpCall& call) {
-  check_operands(call);
-  const kernels::MatmulConfig config = config_of(call);
-  TensorType result{DType::kF32, {}};
-  if (config.transpose_a) {
-    result.shape = {config.m};
-  } else {
-    result.shape.assign(call.inputs[0].shape.begin(), call.inputs[0].shape.end() - 1);
-  }
-  result.shape.push_back(config.n);
-
-  const bool has_y = config.activation == "relu_grad";
-  if (!has_y && config.activation != "none" && config.activation != "relu") {
-    fail(Code::kInvalidArgument, "activation \"{}\" is not none, relu or relu_grad",
-         config.activation);
-  }
-  const size_t expected = 2 + size_t{config.has_bias} + size_t{has_y};
+void check_epilogue(const OpCall& call, const kernels::MatmulConfig& config,
+                    const TensorType& result) {
+  kernels::check_epilogue(config);
+  const bool has_extra = has_y(config) || config.has_residual;
+  const size_t expected = 2 + size_t{config.has_bias} + size_t{has_extra};
   if (call.inputs.size() != expected) {
     fail(Code::kInvalidArgument, "this epilogue takes {} inputs, got {}", expected,
          call.inputs.size());
@@ -76,10 +90,20 @@ std::vector<TensorType> infer_matmul(const OpCall& call) {
   if (config.has_bias && call.inputs[2].shape != Shape{config.n}) {
     fail(Code::kInvalidArgument, "bias (input 2) needs shape [{}]", config.n);
   }
-  if (has_y && call.inputs.back().elements() != result.elements()) {
+  if (has_extra && call.inputs.back().elements() != result.elements()) {
     fail(Code::kInvalidArgument, "input {} needs as many elements as the result, {}",
          call.inputs.size() - 1, to_string(result.shape));
   }
+}
+
+std::vector<TensorType> infer_matmul(const OpCall& call) {
+  check_product(call);
+  const kernels::MatmulConfig config = config_of(call);
+  TensorType result{DType::kF32, {}};
+  for (const kernels::MatmulBatch& batch : config.batch) result.shape.push_back(batch.extent);
+  result.shape.push_back(config.m);
+  result.shape.push_back(config.n);
+  check_epilogue(call, config, result);
   return {result};
 }
 
@@ -93,7 +117,8 @@ std::vector<OpDef> matmul_ops() {
   op.attrs = {{"transpose_a", int64_t{0}},
               {"transpose_b", int64_t{0}},
               {"has_bias", int64_t{0}},
-              {"activation", std::string("none")}};
+              {"activation", std::string("none")},
+              {"has_residual", int64_t{0}}};
   op.infer = infer_matmul;
   op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
                const std::vector<TensorType>&) {

@@ -19,15 +19,19 @@ class Matcher {
     }
   }
 
-  Fusion match(size_t matmul) const {
+  // Leaves alone what another fusion `is_swallowed` by: a sum of two products goes to one of them.
+  Fusion match(size_t matmul, const std::vector<bool>& is_swallowed) const {
     Fusion fusion{graph_.nodes()[matmul], {matmul}};
-    if (string_attr(fusion.matmul.attrs, "activation") != "none") return fusion;
-    const size_t none = graph_.nodes().size();
-    size_t next = only_reader(result(fusion));
-    if (next != none && !int_attr(fusion.matmul.attrs, "has_bias") && take_bias(fusion, next)) {
-      next = only_reader(result(fusion));
+    if (has_epilogue(fusion)) return fusion;
+    while (only_reader(result(fusion)) != graph_.nodes().size()) {
+      const size_t next = only_reader(result(fusion));
+      if (is_swallowed[next]) break;
+      if (!take_bias(fusion, next) && !take_activation(fusion, next) &&
+          !take_residual(fusion, next)) {
+        break;
+      }
+      fusion.members.push_back(next);
     }
-    if (next != none) take_activation(fusion, next);
     return fusion;
   }
 
@@ -36,36 +40,72 @@ class Matcher {
     return graph_.nodes()[fusion.members.back()].outputs[0];
   }
 
+  static bool has_activation(const Fusion& fusion) {
+    return string_attr(fusion.matmul.attrs, "activation") != "none";
+  }
+  static bool has_residual(const Fusion& fusion) {
+    return int_attr(fusion.matmul.attrs, "has_residual") != 0;
+  }
+  static bool has_bias(const Fusion& fusion) {
+    return int_attr(fusion.matmul.attrs, "has_bias") != 0;
+  }
+  static bool has_epilogue(const Fusion& fusion) {
+    return has_activation(fusion) || has_residual(fusion) || has_bias(fusion);
+  }
+
+  // Between bf16 or f16 ops results are rounded; an epilogue would round once instead of twice.
+  bool is_f32(const Fusion& fusion) const {
+    return graph_.value(result(fusion)).type.dtype == DType::kF32;
+  }
+
   // The single node that reads `id` once and nothing else does; else nodes().size().
   size_t only_reader(ValueId id) const {
     return uses_[id] == 1 && readers_[id].size() == 1 ? readers_[id][0] : graph_.nodes().size();
   }
 
-  bool take_bias(Fusion& fusion, size_t add) const {
+  // The other operand of an add that gives `fusion`'s type; else kNoValue.
+  ValueId added_operand(const Fusion& fusion, size_t add) const {
     const Node& node = graph_.nodes()[add];
     const TensorType& type = graph_.value(result(fusion)).type;
-    if (node.op->name != "add" || graph_.value(node.outputs[0]).type != type) return false;
-    if (type.dtype != DType::kF32) return false;  // the sum would be rounded once instead of twice
-    const ValueId bias = node.inputs[node.inputs[0] == result(fusion)];
-    if (graph_.value(bias).type.shape != Shape{type.shape.back()}) return false;
+    const bool fits = node.op->name == "add" && graph_.value(node.outputs[0]).type == type;
+    return fits && is_f32(fusion) ? node.inputs[node.inputs[0] == result(fusion)] : kNoValue;
+  }
+
+  bool take_bias(Fusion& fusion, size_t add) const {
+    const ValueId bias = added_operand(fusion, add);
+    if (has_epilogue(fusion) || bias == kNoValue) return false;
+    const Shape& shape = graph_.value(result(fusion)).type.shape;
+    if (graph_.value(bias).type.shape != Shape{shape.back()}) return false;
     fusion.matmul.attrs["has_bias"] = int64_t{1};
     fusion.matmul.inputs.push_back(bias);
-    fusion.members.push_back(add);
     return true;
   }
 
-  void take_activation(Fusion& fusion, size_t next) const {
+  bool take_activation(Fusion& fusion, size_t next) const {
     const Node& node = graph_.nodes()[next];
-    if (node.op->name == "relu") {
-      fusion.matmul.attrs["activation"] = std::string("relu");
-    } else if (node.op->name == "relu_grad" && node.inputs[0] == result(fusion) &&
-               graph_.value(node.inputs[1]).type == graph_.value(result(fusion)).type) {
-      fusion.matmul.attrs["activation"] = std::string("relu_grad");
+    if (has_activation(fusion) || has_residual(fusion)) return false;
+    if (node.op->name == "relu_grad") {
+      const bool fits = node.inputs[0] == result(fusion) && node.inputs[1] != result(fusion) &&
+                        graph_.value(node.inputs[1]).type == graph_.value(result(fusion)).type;
+      if (!fits) return false;
       fusion.matmul.inputs.push_back(node.inputs[1]);
-    } else {
-      return;
+    } else if (!kernels::is_matmul_activation(node.op->name) ||
+               (node.op->name != "relu" && !is_f32(fusion))) {
+      return false;  // rounding before relu or after it is the same
     }
-    fusion.members.push_back(next);
+    fusion.matmul.attrs["activation"] = node.op->name;
+    return true;
+  }
+
+  bool take_residual(Fusion& fusion, size_t add) const {
+    const ValueId residual = added_operand(fusion, add);
+    const bool is_taken =
+        has_residual(fusion) || string_attr(fusion.matmul.attrs, "activation") == "relu_grad";
+    if (is_taken || residual == kNoValue) return false;
+    if (graph_.value(residual).type != graph_.value(result(fusion)).type) return false;
+    fusion.matmul.attrs["has_residual"] = int64_t{1};
+    fusion.matmul.inputs.push_back(residual);
+    return true;
   }
 
   const Graph& graph_;
@@ -83,7 +123,7 @@ Graph fuse_matmul_epilogues(const Graph& graph) {
   std::vector<bool> is_swallowed(count);
   for (size_t i = 0; i < count; ++i) {
     if (graph.nodes()[i].op->name != "matmul") continue;
-    auto fusion = std::make_unique<Fusion>(matcher.match(i));
+    auto fusion = std::make_unique<Fusion>(matcher.match(i, is_swallowed));
     for (size_t member : fusion->members) is_swallowed[member] = true;
     ends[fusion->members.back()] = std::move(fusion);
   }

@@ -24,15 +24,7 @@ int32_t activation_number(const std::string& name) {
 }
 
 void check(const MatmulConfig& config) {
-  if (activation_number(config.activation) < 0) {
-    std::string names;
-    for (const char* name : kActivations) names += std::string(name) + ", ";
-    fail(Code::kInvalidArgument, "[matmul] activation is \"{}\", expected {}relu_grad",
-         config.activation, names);
-  }
-  if (config.activation == "relu_grad" && config.has_residual) {
-    fail(Code::kInvalidArgument, "[matmul] relu_grad takes no residual beside it");
-  }
+  check_epilogue(config);
   if (config.m < 0 || config.n < 0 || config.k < 0) {
     fail(Code::kInvalidArgument, "[matmul] sizes are m = {}, n = {}, k = {}, expected none below 0",
          config.m, config.n, config.k);
@@ -203,6 +195,20 @@ class Writer {
 };
 
 }  // namespace
+
+bool is_matmul_activation(const std::string& op) { return activation_number(op) > 0; }
+
+void check_epilogue(const MatmulConfig& config) {
+  if (activation_number(config.activation) < 0) {
+    std::string names;
+    for (const char* name : kActivations) names += std::string(name) + ", ";
+    fail(Code::kInvalidArgument, "activation is \"{}\", expected one of {}relu_grad",
+         config.activation, names);
+  }
+  if (config.activation == "relu_grad" && config.has_residual) {
+    fail(Code::kInvalidArgument, "activation relu_grad takes no residual beside it");
+  }
+}
 
 MatmulSlots::MatmulSlots(const MatmulConfig& config) {
   uint32_t next = 2;

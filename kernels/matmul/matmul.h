@@ -36,6 +36,11 @@ struct MatmulConfig {
   std::optional<MatmulStrides> a_strides, b_strides, c_strides;
 };
 
+// The activations that a config may name (without "none" and "relu_grad"): unary pointwise ops.
+bool is_matmul_activation(const std::string& op);
+// Throws kInvalidArgument, without an op's name in front, where the epilogue makes no sense.
+void check_epilogue(const MatmulConfig& config);
+
 // Which slots hold the operands; the plan's own by default: A, B, then bias, then residual or y.
 struct MatmulSlots {
   uint32_t a = 0, b = 1, bias = 0, extra = 0, output = 0, workspace = 0;

@@ -76,6 +76,9 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
          "supported: broadcast one operand first",
          batch.size(), kMatmulBatch);
   }
+  // The first dimension is shared out among the cores.
+  std::stable_sort(batch.begin(), batch.end(),
+                   [](const MatmulBatch& x, const MatmulBatch& y) { return x.extent > y.extent; });
   for (size_t d = 0; d < batch.size(); ++d) {
     p.batch[d] = batch[d].extent;
     p.a.batch[d] = batch[d].a;

@@ -44,11 +44,10 @@ class MatmulKernel : public Generator<Derived> {
 
  protected:
   Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};
-  Var xo{"xo"}, xi{"xi"}, xv{"xv"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"}, z{"z"};
-  std::vector<Var> batch{Var("z0"), Var("z1"), Var("z2")};
-
-  // The batch becomes one block dimension, to be the last.
-  void fuse_batch(Func out) { out.fuse(batch[0], batch[1], z).fuse(z, batch[2], z); }
+  Var xo{"xo"}, xi{"xi"}, xv{"xv"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
+  // A work-item loops over the second and third dimension of the batch.
+  Var z0{"z0"}, z1{"z1"}, z2{"z2"};
+  std::vector<Var> batch{z0, z1, z2};
 
   // The accumulators of a tile stay in registers over the whole of k; then they go through the
   // stack, where loops instead of unrolled code apply the epilogue.
@@ -110,13 +109,14 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     store.split(y, yo, yi, rows, TailStrategy::GuardWithIf)
         .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
         .split(x, xo, xi, width, TailStrategy::GuardWithIf);
-    fuse_batch(store);
     if (dense_store) {
-      store.split(xi, xv, xi, kLanes).reorder(xi, xv, yi, tile, group, xo, z).vectorize(xi);
+      store.split(xi, xv, xi, kLanes)
+          .reorder(xi, xv, yi, tile, z1, z2, group, xo, z0)
+          .vectorize(xi);
     } else {
-      store.reorder(yi, xi, tile, group, xo, z);
+      store.reorder(yi, xi, tile, z1, z2, group, xo, z0);
     }
-    store.gpu_blocks(group, xo, z).never_partition_all();
+    store.gpu_blocks(group, xo, z0).never_partition_all();
     schedule_tile(product, staged, k, which, kLanes, vectors, rows);
     staged.compute_at(store, tile);
     if (lane_bias.defined()) lane_bias.compute_at(store, group).store_in(MemoryType::Stack);
@@ -214,26 +214,22 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
 
     // Schedule: a work-item per tile. On a GPU 16 x 16 of them make a group.
     Func store = out;
-    fuse_batch(store);
-    Var at_tile = yo;
     if (is_gpu) {
       constexpr int kThreads = 16;
       Var xt("xt"), yt("yt");
       store.tile(x, y, xo, yo, xi, yi, kThreads * lanes, kThreads * rows, TailStrategy::GuardWithIf)
           .tile(xi, yi, xt, yt, xi, yi, lanes, rows)
-          .reorder(xi, yi, xt, yt, xo, yo, z)
-          .gpu_blocks(xo, yo, z)
+          .reorder(xi, yi, z1, z2, xt, yt, xo, yo, z0)
+          .gpu_blocks(xo, yo, z0)
           .gpu_threads(xt, yt);
-      at_tile = xt;
     } else {
       store.tile(x, y, xo, yo, xi, yi, lanes, rows, TailStrategy::GuardWithIf)
-          .reorder(xi, yi, xo, yo, z)
-          .gpu_blocks(xo, yo, z);
-      at_tile = xo;
+          .reorder(xi, yi, z1, z2, xo, yo, z0)
+          .gpu_blocks(xo, yo, z0);
     }
     store.never_partition_all();
     schedule_tile(product, staged, k, which, lanes, 1, rows);
-    staged.compute_at(store, at_tile);
+    staged.compute_at(store, z1);
   }
 };
 

@@ -1,3 +1,4 @@
+#include "kernels/matmul/matmul_activations.h"
 #include "kernels/test_support.h"
 
 #include <array>
@@ -244,14 +245,131 @@ TEST(Matmul, EpilogueDoesNotChangeThePath) {
   }
 }
 
+// bias -> activation -> residual, each as the pointwise op of its own.
+TEST(Matmul, EpilogueEqualsThePointwiseOps) {
+  for (DeviceClass device_class : kClasses) {
+    for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
+             {5, 3, 7}, {20, 37, 16}, {32, 64, 48}, {70, 10, 33}, {61, 131, 40}}) {
+      for (int i = 0; i < kActivationCount; ++i) {
+        MatmulConfig c{size[0], size[1], size[2]};
+        const Operands o = make_operands(c);
+        const TensorType type{DType::kF32, {c.m, c.n}};
+        const auto pointwise = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
+          std::vector<TensorType> types;
+          for (const HostTensor& input : inputs) types.push_back(input.type);
+          return run_plan(plan_pointwise(device_class, op, types, type), inputs, type);
+        };
+        HostTensor expected = run_plan(plan_matmul(device_class, c), {o.a, o.b}, type);
+        expected = pointwise("add", {expected, o.bias});
+        if (i > 0) expected = pointwise(kActivations[i], {expected});
+        expected = pointwise("add", {expected, o.y});
+        c.has_bias = c.has_residual = true;
+        c.activation = kActivations[i];
+        const HostTensor got =
+            run_plan(plan_matmul(device_class, c), {o.a, o.b, o.bias, o.y}, type);
+        EXPECT_EQ(got.bytes, expected.bytes) << name_of(device_class, c);
+      }
+    }
+  }
+}
+
+// A batch of products equals its products one by one, whatever repeats.
+void expect_batch_exact(DeviceClass device_class, MatmulConfig c, const Shape& extents,
+                        const std::vector<bool>& a_varies, const std::vector<bool>& b_varies) {
+  int64_t a_count = 1, b_count = 1, c_count = 1;
+  c.batch.resize(extents.size());
+  for (size_t d = extents.size(); d-- > 0;) {
+    c.batch[d] = {extents[d], a_varies[d] ? a_count * c.m * c.k : 0,
+                  b_varies[d] ? b_count * c.k * c.n : 0, c_count * c.m * c.n};
+    if (a_varies[d]) a_count *= extents[d];
+    if (b_varies[d]) b_count *= extents[d];
+    c_count *= extents[d];
+  }
+  const HostTensor a = random_f32({a_count, c.m, c.k}, 1), b = random_f32({b_count, c.k, c.n}, 2);
+  const std::vector<float> a_values = a.as<float>(), b_values = b.as<float>();
+  const std::vector<float> got =
+      run_plan(plan_matmul(device_class, c), {a, b}, TensorType{DType::kF32, {c_count, c.m, c.n}})
+          .as<float>();
+  size_t wrong = 0;
+  for_each_index(extents, [&](const std::vector<int64_t>& index) {
+    int64_t a_at = 0, b_at = 0, c_at = 0;
+    for (size_t d = 0; d < extents.size(); ++d) {
+      a_at += index[d] * c.batch[d].a;
+      b_at += index[d] * c.batch[d].b;
+      c_at += index[d] * c.batch[d].c;
+    }
+    const Operands o{
+        f32({c.m * c.k}, {a_values.begin() + a_at, a_values.begin() + a_at + c.m * c.k}),
+        f32({c.k * c.n}, {b_values.begin() + b_at, b_values.begin() + b_at + c.k * c.n}),
+        f32({0}, {}), f32({0}, {})};
+    const std::vector<float> expected = chain_of(c, o);
+    wrong += std::memcmp(expected.data(), &got[c_at], expected.size() * sizeof(float)) != 0;
+  });
+  EXPECT_EQ(wrong, 0u) << name_of(device_class, c) << " batch " << to_string(extents);
+}
+
+TEST(Matmul, BatchesAreExact) {
+  for (DeviceClass device_class : kClasses) {
+    for (const auto& [m, n, k] : kSmallSizes) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        const MatmulConfig c{m, n, k, (transposes & 1) != 0, transposes > 1};
+        expect_batch_exact(device_class, c, {3}, {true}, {true});
+        expect_batch_exact(device_class, c, {3}, {true}, {false});
+        expect_batch_exact(device_class, c, {2}, {false}, {true});
+        expect_batch_exact(device_class, c, {2, 5}, {true, false}, {false, true});
+        expect_batch_exact(device_class, c, {2, 3, 2}, {true, false, true}, {false, true, true});
+      }
+    }
+    expect_batch_exact(device_class, {196, 196, 32, false, true}, {4}, {true}, {true});
+    expect_batch_exact(device_class, {196, 32, 196}, {4}, {true}, {true});
+  }
+}
+
+TEST(Matmul, RefusesABatchOfFourPatterns) {
+  MatmulConfig c{2, 2, 2};
+  c.batch = {{2, 8, 0, 64}, {2, 0, 8, 32}, {2, 4, 0, 16}, {2, 0, 4, 8}};
+  c.transpose_a = true;
+  try {
+    plan_matmul(DeviceClass::kCpu, c);
+    FAIL();
+  } catch (const device::Error& error) {
+    EXPECT_EQ(error.code(), device::Code::kUnimplemented);
+  }
+}
+
+// Heads of an attention: [token][head][channel] read and written without a transpose.
+TEST(Matmul, StridedOperandsAreExact) {
+  for (DeviceClass device_class : kClasses) {
+    constexpr int64_t kTokens = 21, kHeads = 3, kChannels = 16, kWidth = kHeads * kChannels;
+    MatmulConfig c{kTokens, kChannels, kTokens};
+    c.batch = {{kHeads, kTokens * kTokens, kChannels, kChannels}};
+    c.b_strides = c.c_strides = MatmulStrides{kWidth, 1};
+    const HostTensor a = random_f32({kHeads, kTokens, kTokens}, 1);
+    const HostTensor b = random_f32({kTokens, kHeads, kChannels}, 2);
+    const std::vector<float> x = a.as<float>(), y = b.as<float>();
+    const std::vector<float> got =
+        run_plan(plan_matmul(device_class, c), {a, b}, b.type).as<float>();
+    size_t wrong = 0;
+    for (int64_t i = 0; i < kTokens * kWidth; ++i) {
+      const int64_t token = i / kWidth, head = i % kWidth / kChannels;
+      float sum = 0;
+      for (int64_t k = 0; k < kTokens; ++k) {
+        sum = std::fma(x[(head * kTokens + token) * kTokens + k], y[k * kWidth + i % kWidth], sum);
+      }
+      wrong += sum != got[i];
+    }
+    EXPECT_EQ(wrong, 0u) << class_name(device_class);
+  }
+}
+
 TEST(Matmul, RefusesAnUnknownActivation) {
   try {
-    plan_matmul(DeviceClass::kCpu, {1, 1, 1, false, false, false, "gelu"});
+    plan_matmul(DeviceClass::kCpu, {1, 1, 1, false, false, false, "swish"});
     FAIL();
   } catch (const device::Error& error) {
     EXPECT_EQ(error.code(), device::Code::kInvalidArgument);
     EXPECT_STREQ(error.what(),
-                 "[matmul] activation is \"gelu\", expected none, relu, tanh, sigmoid, relu_grad");
+                 "activation is \"swish\", expected one of none, relu, tanh, sigmoid, relu_grad");
   }
 }
 
