@@ -1,14 +1,11 @@
 #include "bench/roofline.h"
 
+#include "bench/threads.h"
+
+#include <unistd.h>
+
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <limits>
 #include <thread>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -17,7 +14,6 @@
 namespace ballast::bench {
 namespace {
 
-constexpr int kRounds = 12;
 // Independent chains: enough to cover the latency of an FMA (4 or 5 cycles, 2 a cycle).
 constexpr int kChains = 12;
 constexpr float kFactor = 0.999f, kTerm = 1e-3f;
@@ -77,68 +73,36 @@ Fma widest_fma() {
   return {run_portable, 4};
 }
 
-class Barrier {
- public:
-  explicit Barrier(int threads) : threads_(threads) {}
-  void wait() {
-    const int round = round_.load();
-    if (arrived_.fetch_add(1) + 1 == threads_) {
-      arrived_.store(0);
-      round_.store(round + 1);
-    } else {
-      while (round_.load() == round) std::this_thread::yield();
-    }
-  }
-
- private:
-  const int threads_;
-  std::atomic<int> arrived_{0}, round_{0};
-};
-
-// Seconds of the fastest round in which every thread calls work(thread) once.
-double fastest_round(int threads, const std::function<void(int)>& work) {
-  using Clock = std::chrono::steady_clock;
-  Barrier barrier(threads);
-  double best = std::numeric_limits<double>::infinity();
-  const auto run = [&](int thread) {
-    for (int round = 0; round < kRounds; ++round) {
-      barrier.wait();
-      const Clock::time_point start = Clock::now();
-      work(thread);
-      barrier.wait();  // the slowest thread's time counts
-      const std::chrono::duration<double> elapsed = Clock::now() - start;
-      if (thread == 0) best = std::min(best, elapsed.count());
-    }
-  };
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
-  run(0);
-  for (std::thread& other : others) other.join();
-  return best;
+uint64_t cache_bytes(int name, uint64_t otherwise) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : otherwise;
 }
 
 }  // namespace
 
 double fma_peak_gflops(int threads) {
-  constexpr int64_t kSteps = 400'000;
+  constexpr int64_t kSteps = 200'000;
+  constexpr int kRounds = 8;
   const Fma fma = widest_fma();
-  const double seconds = fastest_round(threads, [&](int) { fma.run(kSteps); });
+  const double seconds = fastest_round(threads, kRounds, [&](int) { fma.run(kSteps); });
   return 2e-9 * kSteps * kChains * fma.lanes * threads / seconds;
 }
 
 double copy_bandwidth_gbs(int threads) {
-  constexpr size_t kBytes = size_t{128} << 20;
-  const size_t slice = kBytes / threads;
-  std::vector<std::vector<char>> sources(threads), targets(threads);
-  for (int thread = 0; thread < threads; ++thread) {
-    sources[thread].assign(slice, 1);
-    targets[thread].assign(slice, 0);
-  }
-  const double seconds = fastest_round(threads, [&](int thread) {
-    std::memcpy(targets[thread].data(), sources[thread].data(), slice);
-    hide(targets[thread][0]);
-  });
-  return 2e-9 * slice * threads / seconds;
+  constexpr uint64_t kBytes = uint64_t{128} << 20;
+  return 2e-9 * kBytes / Stream(kBytes, kBytes, threads).seconds();
+}
+
+std::vector<Level> memory_levels(int threads) {
+  const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+  const uint64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  const uint64_t l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+  return {{"L1", l1 * threads}, {"L2", l2 * threads}, {"L3", l3}, {"DRAM", ~uint64_t{0}}};
+}
+
+const Level& level_of(const std::vector<Level>& levels, uint64_t bytes) {
+  return *std::find_if(levels.begin(), levels.end(),
+                       [&](const Level& level) { return bytes <= level.bytes; });
 }
 
 int available_threads() { return std::max(1u, std::thread::hardware_concurrency()); }

@@ -1,0 +1,153 @@
+#include "bench/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+namespace ballast::bench {
+namespace {
+
+// A sample is a batch of about this long; a turn is the fastest of some samples.
+constexpr double kSampleSeconds = 1.5e-3, kTurnSeconds = 9e-3;
+constexpr int kMaxBatch = 2000, kMaxSamples = 5;
+// Worker threads of the one before still spin for a moment after their last run.
+constexpr std::chrono::milliseconds kPause{3};
+
+std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
+  std::vector<double> result;
+  for (size_t i = 0; i < std::min(over.size(), under.size()); ++i) {
+    result.push_back(over[i] / under[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double Measurement::milliseconds() const { return 1e3 * median(ours.seconds); }
+double Measurement::percent() const { return 100 * median(ratios(limit_seconds, ours.seconds)); }
+double Measurement::ratio(const Samples& rival) const {
+  return median(ratios(rival.seconds, ours.seconds));
+}
+
+const Samples* Measurement::best() const {
+  const Samples* best = nullptr;
+  for (const Samples& rival : rivals) {
+    if (rival.name == "unfused") continue;
+    if (!best || ratio(rival) < ratio(*best)) best = &rival;
+  }
+  return best;
+}
+
+Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads)
+    : threads_(threads) {
+  measurement_.work_case = c;
+  measurement_.ours.name = "ours";
+  try {
+    ours_ = c.steps.empty() ? Ours::of_op(c) : Ours::of_graph(c, c.steps, graph::Level::kO1);
+    ours_->run(1);
+    if (!c.unfused.empty()) unfused_ = Ours::of_graph(c, c.unfused, graph::Level::kO0);
+  } catch (const device::Error& error) {
+    measurement_.missing = error.what();
+    return;
+  }
+  std::vector<std::vector<int64_t>> shapes;
+  for (const auto& type : ours_->outputs()) shapes.push_back(type.shape);
+  const Work work = work_of(c, ours_->input_bytes(), ours_->output_bytes(), shapes);
+  measurement_.work = work;
+  stream_ = std::make_unique<Stream>(work.read, work.written, threads);
+  const bool is_computing = work.flops / (1e9 * fma_peak_gflops(threads)) > stream_->seconds();
+  if (is_computing) stream_.reset();
+  measurement_.limit =
+      is_computing ? "FMA" : level_of(memory_levels(threads), work.read + work.written).name;
+  add([this](int count) { return ours_->run(count); }, &measurement_.ours);
+  add_rivals(rivals);
+}
+
+void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
+  struct Entry {
+    Rival* rival;
+    size_t variant;
+  };
+  std::vector<Entry> entries;
+  std::vector<Samples>& list = measurement_.rivals;
+  for (const auto& rival : rivals) {
+    const std::vector<std::string> names = rival->prepare(measurement_.work_case);
+    for (size_t i = 0; i < names.size(); ++i) {
+      entries.push_back({rival.get(), i});
+      list.push_back({names[i], {}, true});
+    }
+  }
+  if (unfused_) list.push_back({"unfused", {}, true});
+  // From here on the list does not grow: contestants keep addresses of its elements.
+  const std::vector<Checksum> expected = ours_->check();
+  const auto same = [&](const std::vector<Checksum>& sums) {
+    return !measurement_.work_case.is_compared ||
+           (sums.size() == expected.size() &&
+            std::equal(sums.begin(), sums.end(), expected.begin(), agree));
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry entry = entries[i];
+    add([entry](int count) { return entry.rival->run(entry.variant, count); }, &list[i]);
+    list[i].agrees = same(entry.rival->check(entry.variant));
+  }
+  if (unfused_) {
+    add([this](int count) { return unfused_->run(count); }, &list.back());
+    list.back().agrees = same(unfused_->check());
+  }
+}
+
+void Contest::add(std::function<double(int)> run, Samples* samples) {
+  run(1);  // builds, allocates, warms up
+  double one = run(1);
+  if (one < kSampleSeconds) one = run(4) / 4;
+  Contestant contestant{std::move(run), samples};
+  contestant.count = std::clamp(static_cast<int>(kSampleSeconds / one), 1, kMaxBatch);
+  const double sample = one * contestant.count;
+  contestant.samples_a_turn = std::clamp(static_cast<int>(kTurnSeconds / sample), 1, kMaxSamples);
+  if (!contestants_.empty()) {
+    constexpr double kLong = 0.1;
+    constexpr double kFar = 20;
+    const double ours = contestants_[0].run(1);
+    contestant.is_hopeless = one > kLong && one > kFar * ours;
+  }
+  contestants_.push_back(std::move(contestant));
+}
+
+double Contest::turn(const Contestant& contestant) const {
+  std::this_thread::sleep_for(kPause);
+  if (contestant.samples_a_turn > 1) contestant.run(1);  // caches and threads as in a steady state
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < contestant.samples_a_turn; ++i) {
+    best = std::min(best, contestant.run(contestant.count) / contestant.count);
+  }
+  return best;
+}
+
+double Contest::limit_seconds() {
+  std::this_thread::sleep_for(kPause);
+  if (stream_) return stream_->seconds();
+  return measurement_.work.flops / (1e9 * fma_peak_gflops(threads_));
+}
+
+double Contest::round() {
+  measurement_.limit_seconds.push_back(limit_seconds());
+  // Another one begins each time, so that none always follows the same one.
+  for (size_t i = 0; i < contestants_.size(); ++i) {
+    const Contestant& contestant = contestants_[(i + rounds_) % contestants_.size()];
+    if (rounds_ > 0 && contestant.is_hopeless) continue;
+    contestant.samples->seconds.push_back(turn(contestant));
+  }
+  ++rounds_;
+  return measurement_.ours.seconds.back();
+}
+
+}  // namespace ballast::bench

@@ -1,0 +1,75 @@
+// Times a case against its rivals in rounds: in every round the limit of the machine, ours and each
+// rival follow one another, so that what else the machine does weighs on all of them. Medians of
+// the ratios within rounds are what is reported.
+#pragma once
+
+#include "bench/case.h"
+#include "bench/ours.h"
+#include "bench/rival.h"
+#include "bench/roofline.h"
+#include "bench/work.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ballast::bench {
+
+struct Samples {
+  std::string name;             // "ours", "unfused", or a rival's variant
+  std::vector<double> seconds;  // a round each
+  bool agrees = true;           // with our results
+};
+
+struct Measurement {
+  Case work_case;
+  std::string missing;  // why nothing was measured; empty if all is well
+  Work work;
+  std::string limit;  // "FMA", "L2", ...
+  std::vector<double> limit_seconds;
+  Samples ours;
+  std::vector<Samples> rivals;
+
+  double milliseconds() const;  // median of ours
+  double percent() const;       // of the limit: median over the rounds
+  // The rival that stands best against ours; nullptr without one.
+  const Samples* best() const;
+  // The rival's time over ours, median over the rounds: above 1 ours is faster.
+  double ratio(const Samples& rival) const;
+};
+
+double median(std::vector<double> values);
+
+// Prepares a case once; round() then measures everything once more.
+class Contest {
+ public:
+  Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads);
+
+  // Seconds of ours.
+  double round();
+  Measurement& measurement() { return measurement_; }
+
+ private:
+  struct Contestant {
+    std::function<double(int)> run;  // seconds of n runs
+    Samples* samples = nullptr;
+    int count = 1;  // runs in a sample
+    int samples_a_turn = 1;
+    bool is_hopeless = false;  // so slow that one round is enough
+  };
+
+  void add(std::function<double(int)> run, Samples* samples);
+  void add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals);
+  double turn(const Contestant& contestant) const;
+  double limit_seconds();
+
+  int threads_;
+  Measurement measurement_;
+  std::unique_ptr<Ours> ours_, unfused_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<Contestant> contestants_;  // ours first
+  size_t rounds_ = 0;
+};
+
+}  // namespace ballast::bench

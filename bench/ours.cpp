@@ -1,0 +1,216 @@
+#include "bench/ours.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace ballast::bench {
+
+using graph::DType;
+using graph::TensorType;
+
+const device::DevicePtr& device() {
+  // Never destroyed: at exit the OpenCL runtime may be gone before our statics.
+  static const auto* opened = new device::DevicePtr(device::Device::open("", {}));
+  return *opened;
+}
+
+namespace {
+
+uint16_t half_of(float value) {
+  // Within [-1.5, 1.5] and multiples of 2^-24: cutting the mantissa is exact enough for a timing.
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 0xff;
+  if (exponent < 113) return static_cast<uint16_t>(sign);
+  return static_cast<uint16_t>(sign | (exponent - 112) << 10 | (bits >> 13 & 0x3ff));
+}
+
+template <class T>
+void convert(const std::vector<float>& values, std::vector<uint8_t>& bytes) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+std::vector<uint8_t> encode(DType dtype, const std::vector<float>& values) {
+  std::vector<uint8_t> bytes(values.size() * kernels::size_of(dtype));
+  switch (dtype) {
+    case DType::kF32:
+      convert<float>(values, bytes);
+      break;
+    case DType::kF64:
+      convert<double>(values, bytes);
+      break;
+    case DType::kI32:
+      convert<int32_t>(values, bytes);
+      break;
+    case DType::kI64:
+      convert<int64_t>(values, bytes);
+      break;
+    case DType::kU8:
+    case DType::kBool:
+      convert<uint8_t>(values, bytes);
+      break;
+    case DType::kBF16:
+    case DType::kF16:
+      for (size_t i = 0; i < values.size(); ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, &values[i], sizeof(bits));
+        const uint16_t half =
+            dtype == DType::kF16 ? half_of(values[i]) : static_cast<uint16_t>(bits >> 16);
+        std::memcpy(bytes.data() + 2 * i, &half, sizeof(half));
+      }
+      break;
+  }
+  return bytes;
+}
+
+template <class T>
+std::vector<float> widen(const std::vector<uint8_t>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<float>(value);
+  }
+  return values;
+}
+
+// Empty for types that no rival is compared in.
+std::vector<float> decode(DType dtype, const std::vector<uint8_t>& bytes) {
+  switch (dtype) {
+    case DType::kF32:
+      return widen<float>(bytes);
+    case DType::kF64:
+      return widen<double>(bytes);
+    case DType::kI32:
+      return widen<int32_t>(bytes);
+    case DType::kI64:
+      return widen<int64_t>(bytes);
+    case DType::kU8:
+    case DType::kBool:
+      return widen<uint8_t>(bytes);
+    case DType::kBF16:
+    case DType::kF16:
+      return {};
+  }
+  return {};
+}
+
+class OpRun final : public Ours {
+ public:
+  explicit OpRun(const Case& c) : Ours(c) {
+    const graph::OpCall call = graph::make_call(c.op, c.attrs, input_types_);
+    const std::vector<TensorType> outputs = graph::infer(call);
+    plan_ = call.op->plan(device()->info().device_class, call, outputs);
+    allocate(outputs);
+    for (const auto& list : {inputs_, outputs_}) {
+      for (const device::BufferPtr& buffer : list) slots_.push_back(buffer.get());
+    }
+    if (plan_.workspace_bytes > 0) {
+      workspace_ = device::Buffer::create(device(), plan_.workspace_bytes);
+      slots_.push_back(workspace_.get());
+    }
+  }
+
+ private:
+  void submit() override {
+    device::Stream& stream = device()->default_stream();
+    for (const device::Launch& launch : plan_.launches) {
+      stream.submit(launch, slots_.data(), slots_.size());
+    }
+  }
+
+  graph::Plan plan_;
+  device::BufferPtr workspace_;
+  std::vector<device::Buffer*> slots_;
+};
+
+graph::Graph graph_of(const std::vector<TensorType>& inputs, const std::vector<Step>& steps) {
+  graph::Graph graph;
+  std::vector<graph::ValueId> values, last;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    values.push_back(graph.add_input("x" + std::to_string(i), inputs[i]));
+  }
+  for (const Step& step : steps) {
+    std::vector<graph::ValueId> operands;
+    for (uint32_t number : step.inputs) operands.push_back(values.at(number));
+    last = graph.add_node(step.op, step.attrs, operands);
+    values.insert(values.end(), last.begin(), last.end());
+  }
+  graph.set_outputs(last);
+  return graph;
+}
+
+class GraphRun final : public Ours {
+ public:
+  GraphRun(const Case& c, const std::vector<Step>& steps, graph::Level level)
+      : Ours(c),
+        executable_(device(), graph_of(input_types_, steps), {level, device::Replay::kAuto}) {
+    const graph::Graph& graph = executable_.graph();
+    allocate(graph.types(graph.outputs()));
+    for (const device::BufferPtr& buffer : inputs_) bindings_.push_back({buffer, nullptr});
+  }
+
+ private:
+  void submit() override { executable_.run(device()->default_stream(), bindings_, outputs_); }
+
+  graph::Executable executable_;
+  std::vector<graph::InputBinding> bindings_;
+};
+
+uint64_t total(const std::vector<TensorType>& types) {
+  uint64_t bytes = 0;
+  for (const TensorType& type : types) bytes += type.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+Ours::Ours(const Case& c) {
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const Operand& input = c.inputs[i];
+    input_types_.push_back({kernels::dtype_named(input.dtype), input.shape});
+    const std::vector<uint8_t> bytes = encode(input_types_[i].dtype, values_of(input, i));
+    inputs_.push_back(device::Buffer::create(device(), bytes.size()));
+    device()->default_stream().write(*inputs_[i], 0, bytes.data(), bytes.size());
+  }
+}
+
+void Ours::allocate(std::vector<TensorType> outputs) {
+  output_types_ = std::move(outputs);
+  for (const TensorType& type : output_types_) {
+    outputs_.push_back(device::Buffer::create(device(), type.bytes()));
+  }
+}
+
+double Ours::run(int count) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < count; ++i) submit();
+  device()->default_stream().sync();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<Checksum> Ours::check() {
+  std::vector<Checksum> sums;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::vector<uint8_t> bytes(output_types_[i].bytes());
+    device()->default_stream().read(bytes.data(), *outputs_[i], 0, bytes.size());
+    sums.push_back(checksum_of(decode(output_types_[i].dtype, bytes)));
+  }
+  return sums;
+}
+
+uint64_t Ours::input_bytes() const { return total(input_types_); }
+uint64_t Ours::output_bytes() const { return total(output_types_); }
+
+std::unique_ptr<Ours> Ours::of_op(const Case& c) { return std::make_unique<OpRun>(c); }
+
+std::unique_ptr<Ours> Ours::of_graph(const Case& c, const std::vector<Step>& steps,
+                                     graph::Level level) {
+  return std::make_unique<GraphRun>(c, steps, level);
+}
+
+}  // namespace ballast::bench

@@ -1,0 +1,44 @@
+// Ballast's side of a case: the plan that the registry gives for an op, or a compiled graph, on
+// device buffers that are reused. What is timed is the submission of n runs and the wait for the
+// last, which is what a caller of the plugin pays.
+#pragma once
+
+#include "bench/case.h"
+#include "device/stream.h"
+#include "graph/executable.h"
+#include "graph/op.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ballast::bench {
+
+// The device under test ($BALLAST_DEVICE), opened at the first call.
+const device::DevicePtr& device();
+
+class Ours {
+ public:
+  // Throws device::Error: kNotFound where the registry lacks the op.
+  static std::unique_ptr<Ours> of_op(const Case& c);
+  static std::unique_ptr<Ours> of_graph(const Case& c, const std::vector<Step>& steps,
+                                        graph::Level level);
+  virtual ~Ours() = default;
+
+  // Seconds of `count` runs.
+  double run(int count);
+  std::vector<Checksum> check();
+  const std::vector<graph::TensorType>& outputs() const { return output_types_; }
+  uint64_t input_bytes() const;
+  uint64_t output_bytes() const;
+
+ protected:
+  explicit Ours(const Case& c);
+  void allocate(std::vector<graph::TensorType> outputs);
+  virtual void submit() = 0;
+
+  std::vector<graph::TensorType> input_types_, output_types_;
+  std::vector<device::BufferPtr> inputs_, outputs_;
+};
+
+}  // namespace ballast::bench

@@ -1,0 +1,127 @@
+#include "bench/report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace ballast::bench {
+namespace {
+
+constexpr const char* kFormat =
+    "{:<34} {:<30.30} {:>9} {:>8} {:>7} {:<5} {:>5}  {:<22} {:>9} {:>7}\n";
+
+std::string short_number(double value) {
+  if (std::isnan(value) || value == 0) return "-";
+  if (value >= 100) return fmt::format("{:.0f}", value);
+  if (value >= 10) return fmt::format("{:.1f}", value);
+  if (value >= 1) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+}  // namespace
+
+std::string heading() {
+  return fmt::format(kFormat, "row", "inputs", "ours ms", "GFLOP/s", "GB/s", "limit", "%",
+                     "best rival", "its ms", "ratio") +
+         std::string(145, '-') + "\n";
+}
+
+std::string line_of(const Measurement& m) {
+  const std::string& name = m.work_case.name;
+  if (!m.missing.empty()) {
+    return fmt::format("{:<34} {:<30.30} missing: {}\n", name, m.work_case.shapes(), m.missing);
+  }
+  const double ms = m.milliseconds();
+  const double bytes = static_cast<double>(m.work.read + m.work.written);
+  const Samples* best = m.best();
+  std::string line = fmt::format(kFormat, name, m.work_case.shapes(), short_number(ms),
+                                 short_number(m.work.flops / ms / 1e6),
+                                 short_number(bytes / ms / 1e6), m.limit, short_number(m.percent()),
+                                 best ? best->name + (best->agrees ? "" : " (differs)") : "-",
+                                 short_number(best ? 1e3 * median(best->seconds) : NAN),
+                                 best ? fmt::format("{:.2f}", m.ratio(*best)) : "-");
+  for (const Samples& rival : m.rivals) {
+    if (rival.name != "unfused") continue;
+    line.pop_back();
+    line += fmt::format("  {:.2f} x unfused{}\n", m.ratio(rival), rival.agrees ? "" : " (differs)");
+  }
+  return line;
+}
+
+std::string preamble(const nlohmann::json& context) {
+  std::string text = fmt::format(
+      "{}; {} threads; FMA peak {:.0f} GFLOP/s; copy", context.at("device").get<std::string>(),
+      context.at("threads").get<int>(), context.at("fma_peak_gflops").get<double>());
+  for (const auto& level : context.at("copy_gb_per_s")) {
+    text += fmt::format(" {} {:.0f}", level.at("level").get<std::string>(),
+                        level.at("gb_per_s").get<double>());
+  }
+  text += " GB/s\nrivals:";
+  for (const auto& rival : context.at("rivals")) {
+    text += fmt::format(" {} {};", rival.at("name").get<std::string>(),
+                        rival.at("version").get<std::string>());
+  }
+  if (context.at("rivals").empty()) text += " none is installed (tools/setup.sh bench)";
+  return text +
+         "\nlimit: what bounds the row (FMA, or the level of memory its operands fit in) and ours "
+         "in"
+         " percent of it;\nratio: the best rival's time over ours, median of the rounds: above 1"
+         " ours is faster; (differs): another result\n\n";
+}
+
+nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, int threads) {
+  nlohmann::json context;
+  const device::DeviceInfo& info = device()->info();
+  context["device"] = info.name + ", " + info.platform + " " + info.driver;
+  context["threads"] = threads;
+  context["fma_peak_gflops"] = fma_peak_gflops(threads);
+  context["copy_gb_per_s"] = nlohmann::json::array();
+  for (const Level& level : memory_levels(threads)) {
+    constexpr uint64_t kFarBeyondCaches = uint64_t{256} << 20;
+    const uint64_t bytes = std::min(level.bytes / 2, kFarBeyondCaches);
+    const double seconds = Stream(bytes / 2, bytes / 2, threads).seconds();
+    context["copy_gb_per_s"].push_back(
+        {{"level", level.name}, {"gb_per_s", 1e-9 * static_cast<double>(bytes) / seconds}});
+  }
+  context["rivals"] = nlohmann::json::array();
+  for (const auto& rival : rivals) {
+    context["rivals"].push_back({{"name", rival->name()}, {"version", rival->version()}});
+  }
+  return context;
+}
+
+void write_json(const std::string& path, const nlohmann::json& context,
+                const std::vector<Measurement>& rows) {
+  nlohmann::json json = {{"context", context}, {"rows", nlohmann::json::array()}};
+  for (const Measurement& m : rows) {
+    nlohmann::json row = m.work_case;
+    row["shapes"] = m.work_case.shapes();
+    if (!m.missing.empty()) {
+      row["missing"] = m.missing;
+    } else {
+      row.update({{"flops", m.work.flops},
+                  {"bytes_read", m.work.read},
+                  {"bytes_written", m.work.written},
+                  {"limit", m.limit},
+                  {"limit_seconds", m.limit_seconds},
+                  {"seconds", m.ours.seconds},
+                  {"percent", m.percent()}});
+      row["rivals"] = nlohmann::json::array();
+      for (const Samples& rival : m.rivals) {
+        row["rivals"].push_back({{"name", rival.name},
+                                 {"seconds", rival.seconds},
+                                 {"agrees", rival.agrees},
+                                 {"ratio", m.ratio(rival)}});
+      }
+    }
+    json["rows"].push_back(row);
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  std::ofstream(path) << json.dump(1) << "\n";
+}
+
+}  // namespace ballast::bench

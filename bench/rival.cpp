@@ -1,0 +1,136 @@
+#include "bench/rival.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+namespace ballast::bench {
+
+using Json = nlohmann::json;
+
+Rival::Rival(const std::vector<std::string>& command) {
+  int requests[2], answers[2];
+  // Closed in the rivals started later: only then does this one's input end with the driver.
+  if (pipe2(requests, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) {
+    throw std::runtime_error("no pipe");
+  }
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(requests[0], STDIN_FILENO);
+    dup2(answers[1], STDOUT_FILENO);
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(requests[0]);
+  close(answers[1]);
+  to_ = fdopen(requests[1], "w");
+  from_ = fdopen(answers[0], "r");
+  const Json greeting = receive();
+  name_ = greeting.at("rival");
+  version_ = greeting.at("version");
+}
+
+Rival::~Rival() {
+  if (to_) std::fclose(to_);
+  if (from_) std::fclose(from_);
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+}
+
+Json Rival::receive() {
+  char* line = nullptr;
+  size_t capacity = 0;
+  const ssize_t length = getline(&line, &capacity, from_);
+  const std::string text(line ? line : "", length > 0 ? length : 0);
+  std::free(line);
+  if (length <= 0) throw std::runtime_error("ended");
+  const Json answer = Json::parse(text);
+  if (answer.contains("error")) throw std::invalid_argument(answer["error"].get<std::string>());
+  return answer;
+}
+
+Json Rival::ask(const Json& request) {
+  std::fprintf(to_, "%s\n", request.dump().c_str());
+  std::fflush(to_);
+  return receive();
+}
+
+std::vector<std::string> Rival::prepare(const Case& c) {
+  try {
+    return ask({{"prepare", c}}).at("variants");
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "  {}: {}: {}\n", name_, c.name, error.what());
+    return {};
+  }
+}
+
+double Rival::run(size_t variant, int count) {
+  return ask({{"run", variant}, {"count", count}}).at("seconds");
+}
+
+std::vector<Checksum> Rival::check(size_t variant) {
+  std::vector<Checksum> sums;
+  for (const auto& pair : ask({{"check", variant}}).at("checksums")) {
+    sums.push_back({pair.at(0), pair.at(1)});
+  }
+  return sums;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two threads each, by every name a library may read them from; none keeps a core while it waits.
+void set_environment(int threads) {
+  const std::string count = std::to_string(threads);
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BALLAST_BENCH_THREADS"}) {
+    setenv(name, count.c_str(), 1);
+  }
+  setenv("ORT_DISABLE_TELEMETRY", "1", 1);
+  setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+}
+
+std::vector<std::vector<std::string>> commands(const std::string& folder) {
+  std::vector<std::vector<std::string>> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().rfind("rival_", 0) == 0 && entry.is_regular_file() &&
+        access(entry.path().c_str(), X_OK) == 0) {
+      found.push_back({entry.path()});
+    }
+  }
+  const std::string python = BALLAST_SOURCE_DIR "/.venv/bench/bin/python";
+  if (access(python.c_str(), X_OK) == 0) {
+    for (const char* script : {"numpy_rival.py", "onnxruntime_rival.py"}) {
+      found.push_back({python, std::string(BALLAST_SOURCE_DIR "/bench/rivals/") + script});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads) {
+  signal(SIGPIPE, SIG_IGN);  // a rival that died answers with an end of file instead
+  set_environment(threads);
+  std::vector<std::unique_ptr<Rival>> rivals;
+  for (const auto& command : commands(folder)) {
+    try {
+      rivals.push_back(std::make_unique<Rival>(command));
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{} did not start: {}\n", fs::path(command.back()).filename().string(),
+                 error.what());
+    }
+  }
+  return rivals;
+}
+
+}  // namespace ballast::bench

@@ -1,0 +1,67 @@
+#include "bench/rows.h"
+
+namespace ballast::bench {
+namespace {
+
+const Attrs kTa = {{"transpose_a", int64_t{1}}}, kTb = {{"transpose_b", int64_t{1}}};
+
+Attrs dense(const char* activation, bool is_transposed = true) {
+  return {{"transpose_b", int64_t{is_transposed}},
+          {"has_bias", int64_t{1}},
+          {"activation", std::string(activation)}};
+}
+
+Attrs relu_grad() { return {{"activation", std::string("relu_grad")}}; }
+
+}  // namespace
+
+// "dense" is a layer of 784 -> 512 -> 512 -> 10 at batch 64 with weights [out, in]: forward,
+// dx = dy w, dw = dy' x. "vit" are the products of the transformer's block over 2 x 196 tokens.
+std::vector<Case> matmul_rows() {
+  const auto square = [](int64_t n) { return std::vector<Operand>{f32({n, n}), f32({n, n})}; };
+  return {
+      {"gemm_512", "matmul", {}, square(512)},
+      {"gemm_1024", "matmul", {}, square(1024)},
+      {"gemm_2048", "matmul", {}, square(2048)},
+      {"gemm_1024_ta", "matmul", kTa, square(1024)},
+      {"gemm_1024_tb", "matmul", kTb, square(1024)},
+      {"gemm_1009", "matmul", {}, square(1009)},
+      {"gemm_bias_relu_1024",
+       "matmul",
+       dense("relu", false),
+       {f32({1024, 1024}), f32({1024, 1024}), f32({1024})}},
+      {"gemm_bias_gelu_1024",
+       "matmul",
+       dense("gelu_tanh", false),
+       {f32({1024, 1024}), f32({1024, 1024}), f32({1024})}},
+      {"dense1024_forward",
+       "matmul",
+       dense("relu"),
+       {f32({32, 1024}), f32({1024, 1024}), f32({1024})}},
+      {"dense1_forward", "matmul", dense("relu"), {f32({64, 784}), f32({512, 784}), f32({512})}},
+      {"dense2_forward", "matmul", dense("relu"), {f32({64, 512}), f32({512, 512}), f32({512})}},
+      {"dense3_forward", "matmul", dense("none"), {f32({64, 512}), f32({10, 512}), f32({10})}},
+      {"dense1_dx", "matmul", {}, {f32({64, 512}), f32({512, 784})}},
+      {"dense2_dx", "matmul", relu_grad(), {f32({64, 512}), f32({512, 512}), f32({64, 512})}},
+      {"dense1_dw", "matmul", kTa, {f32({64, 512}), f32({64, 784})}},
+      {"dense2_dw", "matmul", kTa, {f32({64, 512}), f32({64, 512})}},
+      {"dense3_dw", "matmul", kTa, {f32({64, 10}), f32({64, 512})}},
+      {"mnist_64x512x784", "matmul", {}, {f32({64, 784}), f32({784, 512})}},
+      {"vit_qkv", "matmul", dense("none"), {f32({392, 256}), f32({768, 256}), f32({768})}},
+      {"vit_392x768x256", "matmul", {}, {f32({392, 256}), f32({256, 768})}},
+      {"vit_392x256x256", "matmul", {}, {f32({392, 256}), f32({256, 256})}},
+      {"vit_mlp_gelu",
+       "matmul",
+       dense("gelu_tanh"),
+       {f32({1576, 256}), f32({1024, 256}), f32({1024})}},
+      {"vit_scores", "matmul", kTb, {f32({16, 196, 32}), f32({16, 196, 32})}},
+      {"vit_weighted", "matmul", {}, {f32({16, 196, 196}), f32({16, 196, 32})}},
+      {"batched_odd_7x61x67x53", "matmul", {}, {f32({7, 61, 53}), f32({7, 53, 67})}},
+      {"matvec_1024", "matmul", {}, {f32({1024, 1024}), f32({1024, 1})}},
+      {"vecmat_1024", "matmul", {}, {f32({1, 1024}), f32({1024, 1024})}},
+      {"vecmat_1024_tb", "matmul", kTb, {f32({1, 1024}), f32({1024, 1024})}},
+      {"linreg_forward", "matmul", dense("none"), {f32({32, 10}), f32({1, 10}), f32({1})}},
+  };
+}
+
+}  // namespace ballast::bench
