@@ -78,8 +78,9 @@ double Rival::run(size_t variant, int count) {
 }
 
 std::vector<Checksum> Rival::check(size_t variant) {
+  const Json answer = ask({{"check", variant}});
   std::vector<Checksum> sums;
-  for (const auto& pair : ask({{"check", variant}}).at("checksums")) {
+  for (const Json& pair : answer.at("checksums")) {
     sums.push_back({pair.at(0), pair.at(1)});
   }
   return sums;

@@ -2,9 +2,9 @@
 
 #include "bench/threads.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -73,9 +73,37 @@ Fma widest_fma() {
   return {run_portable, 4};
 }
 
-uint64_t cache_bytes(int name, uint64_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? static_cast<uint64_t>(bytes) : otherwise;
+std::string line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// CPUs of a list like "0-3,8".
+int count_cpus(const std::string& list) {
+  int count = 0;
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t dash = part.find('-');
+    const int first = std::stoi(part);
+    count += dash == std::string::npos ? 1 : std::stoi(part.substr(dash + 1)) - first + 1;
+  }
+  return std::max(count, 1);
+}
+
+// What `threads` cores have of a level of cache. sysfs knows what is shared by whom; sysconf would
+// give all of a package's last level, of which a virtual machine has a part.
+uint64_t cache_bytes(int level, int threads, uint64_t otherwise) {
+  for (int i = 0;; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string number = line_of(folder + "level");
+    if (number.empty()) return otherwise;
+    if (std::stoi(number) != level || line_of(folder + "type") == "Instruction") continue;
+    const uint64_t kib = std::stoull(line_of(folder + "size"));
+    const int sharing = count_cpus(line_of(folder + "shared_cpu_list"));
+    return (kib << 10) * static_cast<uint64_t>((threads + sharing - 1) / sharing);
+  }
 }
 
 }  // namespace
@@ -94,10 +122,10 @@ double copy_bandwidth_gbs(int threads) {
 }
 
 std::vector<Level> memory_levels(int threads) {
-  const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-  const uint64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-  const uint64_t l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
-  return {{"L1", l1 * threads}, {"L2", l2 * threads}, {"L3", l3}, {"DRAM", ~uint64_t{0}}};
+  const uint64_t l1 = cache_bytes(1, threads, uint64_t{32 << 10} * threads);
+  const uint64_t l2 = cache_bytes(2, threads, uint64_t{1 << 20} * threads);
+  const uint64_t l3 = cache_bytes(3, threads, 8 << 20);
+  return {{"L1", l1}, {"L2", l2}, {"L3", l3}, {"DRAM", ~uint64_t{0}}};
 }
 
 const Level& level_of(const std::vector<Level>& levels, uint64_t bytes) {
