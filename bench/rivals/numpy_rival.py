@@ -15,7 +15,7 @@ REDUCTIONS = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max
 
 def with_out(function, *args, **kwargs):
     """A call into one array, made by a first call."""
-    out = np.ascontiguousarray(function(*args, **kwargs))
+    out = np.asarray(function(*args, **kwargs))
     if out.ndim == 0:
         return lambda: function(*args, **kwargs), out
     return lambda: function(*args, out=out, **kwargs), out

@@ -3,7 +3,6 @@
 #include "bench/rivals/worker.h"
 
 #include <cblas.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -83,16 +82,8 @@ std::vector<Variant> sgd(const Case& c) {
 }  // namespace
 }  // namespace ballast::bench
 
-int main(int, char** argv) {
+int main() {
   using namespace ballast::bench;
-#if defined(__x86_64__)
-  // Debian's release does not know newer CPUs and falls back to AVX2 on them. It reads the name of
-  // the kernels' target while it is loaded, so it must be there before this program starts.
-  if (!std::getenv("OPENBLAS_CORETYPE") && __builtin_cpu_supports("avx512f")) {
-    setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
-    execv("/proc/self/exe", argv);
-  }
-#endif
   openblas_set_num_threads(std::atoi(std::getenv("BALLAST_BENCH_THREADS")));
   const std::string version =
       std::string(openblas_get_config()).substr(9, 6) + " (" + openblas_get_corename() + ")";
