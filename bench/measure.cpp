@@ -1,7 +1,6 @@
 #include "bench/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -12,6 +11,11 @@ namespace {
 // A sample is a batch of about this long; a turn is the fastest of some samples.
 constexpr double kSampleSeconds = 1.5e-3, kTurnSeconds = 9e-3;
 constexpr int kMaxBatch = 2000, kMaxSamples = 5;
+// From here on a run is long: nothing needs to be repeated to be measured.
+constexpr double kLong = 0.1;
+constexpr double kFar = 20;
+// A row takes no new round after this.
+constexpr std::chrono::seconds kRowTime{4};
 // Worker threads of the one before still spin for a moment after their last run.
 constexpr std::chrono::milliseconds kPause{3};
 
@@ -106,19 +110,15 @@ void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
 }
 
 void Contest::add(std::function<double(int)> run, Samples* samples) {
-  run(1);  // builds, allocates, warms up
-  double one = run(1);
+  double one = run(1);  // allocates, warms up
+  if (one < kLong) one = run(1);
   if (one < kSampleSeconds) one = run(4) / 4;
   Contestant contestant{std::move(run), samples};
   contestant.count = std::clamp(static_cast<int>(kSampleSeconds / one), 1, kMaxBatch);
   const double sample = one * contestant.count;
   contestant.samples_a_turn = std::clamp(static_cast<int>(kTurnSeconds / sample), 1, kMaxSamples);
-  if (!contestants_.empty()) {
-    constexpr double kLong = 0.1;
-    constexpr double kFar = 20;
-    const double ours = contestants_[0].run(1);
-    contestant.is_hopeless = one > kLong && one > kFar * ours;
-  }
+  contestant.one = one;
+  contestant.is_hopeless = !contestants_.empty() && one > kLong && one > kFar * contestants_[0].one;
   contestants_.push_back(std::move(contestant));
 }
 
@@ -139,6 +139,8 @@ double Contest::limit_seconds() {
 }
 
 double Contest::round() {
+  if (rounds_ == 0) start_ = Clock::now();
+  if (rounds_ > 0 && Clock::now() - start_ > kRowTime) return measurement_.ours.seconds.back();
   measurement_.limit_seconds.push_back(limit_seconds());
   // Another one begins each time, so that none always follows the same one.
   for (size_t i = 0; i < contestants_.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "bench/roofline.h"
 #include "bench/work.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,15 +47,17 @@ class Contest {
  public:
   Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads);
 
-  // Seconds of ours.
+  // Seconds of ours. A case that has taken some seconds is not measured again.
   double round();
   Measurement& measurement() { return measurement_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Contestant {
     std::function<double(int)> run;  // seconds of n runs
     Samples* samples = nullptr;
-    int count = 1;  // runs in a sample
+    double one = 0;  // seconds of a run, roughly
+    int count = 1;   // runs in a sample
     int samples_a_turn = 1;
     bool is_hopeless = false;  // so slow that one round is enough
   };
@@ -70,6 +73,7 @@ class Contest {
   std::unique_ptr<Stream> stream_;
   std::vector<Contestant> contestants_;  // ours first
   size_t rounds_ = 0;
+  Clock::time_point start_;
 };
 
 }  // namespace ballast::bench

@@ -25,9 +25,9 @@ double flops_of(const Case& c, const std::vector<std::vector<int64_t>>& outputs)
     // Forward: x, w -> y; gradients: dy with w or x. Each element of y is a dot product over a
     // filter, and each product appears once in either gradient.
     const bool is_forward = c.op.find("grad") == std::string::npos;
-    const bool to_filter = c.op.find("filter") != std::string::npos;
+    const bool to_weight = c.op.find("weight") != std::string::npos;
     const auto& y = is_forward ? outputs[0] : c.inputs[0].shape;
-    const auto& w = to_filter ? outputs[0] : c.inputs[1].shape;
+    const auto& w = to_weight ? outputs[0] : c.inputs[1].shape;
     return 2 * product(y) * product(w, 1);
   }
   if (c.op.find("attention") != std::string::npos) {

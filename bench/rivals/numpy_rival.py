@@ -48,6 +48,17 @@ def concat(case, *arrays):
     return with_out(np.concatenate, arrays, axis=case["attrs"].get("axis", 0))
 
 
+def split(case, x):
+    axis = case["attrs"].get("axis", 0)
+    parts = np.split(x, np.cumsum(case["attrs"]["sizes"])[:-1], axis=axis)
+    outs = [np.empty(part.shape, part.dtype) for part in parts]
+
+    def run():
+        for out, part in zip(outs, parts):
+            np.copyto(out, part)
+    return run, outs
+
+
 def flip(case, x):
     return copied(np.flip(x, case["attrs"]["axes"]))
 
@@ -85,7 +96,8 @@ MAKERS = {
     "transpose": lambda case, x: copied(x.transpose(case["attrs"]["perm"])),
     "broadcast_to": lambda case, x: copied(np.broadcast_to(x, case["attrs"]["shape"])),
     "cumsum": lambda case, x: with_out(np.cumsum, x, axis=case["attrs"].get("axis", 0)),
-    "argmax": arg, "argmin": arg, "slice": sliced, "concat": concat, "flip": flip, "pad": pad,
+    "argmax": arg, "argmin": arg, "slice": sliced, "concat": concat, "split": split,
+    "flip": flip, "pad": pad,
     "gather": gather, "index_select": gather, "chain_add_mul": add_mul,
     "tile": lambda case, x: (lambda: np.tile(x, case["attrs"]["multiples"]),
                              np.tile(x, case["attrs"]["multiples"])),
@@ -107,7 +119,7 @@ def prepare(case):
         for _ in range(count):
             call()
     run(1)
-    return [("numpy", run, lambda: [out])]
+    return [("numpy", run, lambda: out if isinstance(out, list) else [out])]
 
 
 if __name__ == "__main__":

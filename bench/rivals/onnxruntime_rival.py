@@ -132,6 +132,28 @@ def pad(m, attrs):
                           m.constant(attrs.get("value", 0.0), np.float32)])]
 
 
+def split(m, attrs):
+    sizes = attrs["sizes"]
+    return m.add("Split", [m.inputs[0], m.constant(sizes)], outputs=len(sizes),
+                 axis=attrs.get("axis", 0))
+
+
+def cross_entropy(m, _):
+    logits, labels = m.inputs
+    column = m.add("Unsqueeze", [labels, m.constant([1])])
+    picked = m.add("GatherElements", [m.add("LogSoftmax", [logits], axis=1), column], axis=1)
+    return [m.add("Neg", [m.add("Squeeze", [picked, m.constant([1])])])]
+
+
+def cross_entropy_grad(m, _):
+    dloss, logits, labels = m.inputs
+    labels = m.add("Cast", [labels], to=TensorProto.INT64)
+    hot = m.add("OneHot", [labels, m.constant([m.arrays[1].shape[1]]),
+                           m.constant([0, 1], np.float32)])
+    difference = m.add("Sub", [m.add("Softmax", [logits], axis=1), hot])
+    return [m.add("Mul", [difference, m.add("Unsqueeze", [dloss, m.constant([1])])])]
+
+
 def scale_gelu_residual(m, _):
     x, scale, shift, residual = m.inputs
     inner = m.add("Add", [m.add("Mul", [x, scale]), shift])
@@ -144,6 +166,8 @@ def silu(m, _):
 
 MAKERS = {
     "matmul": matmul, "conv2d": conv2d, "slice": sliced, "pad": pad, "silu": silu,
+    "split": split, "softmax_cross_entropy": cross_entropy,
+    "softmax_cross_entropy_grad": cross_entropy_grad,
     "max_pool2d": lambda m, a: pool2d(m, a, "MaxPool"),
     "avg_pool2d": lambda m, a: pool2d(m, a, "AveragePool"),
     "gelu": lambda m, _: [m.add("Gelu", m.inputs)],

@@ -1,7 +1,80 @@
 #include "bench/rows.h"
 
 namespace ballast::bench {
+namespace {
 
-std::vector<Case> conv_rows() { return {}; }
+struct Window {
+  int64_t stride = 1, padding = 0, dilation = 1, group = 1;
+};
+
+Attrs attrs_of(const Window& w) {
+  const auto pair = [](int64_t v) { return std::vector<int64_t>{v, v}; };
+  return {{"stride", pair(w.stride)},
+          {"padding", std::vector<int64_t>(4, w.padding)},
+          {"dilation", pair(w.dilation)},
+          {"group", w.group}};
+}
+
+// Forward, and both gradients of it.
+void add_three(std::vector<Case>& rows, const std::string& name, const Operand& x, const Operand& w,
+               const Window& window) {
+  Operand y = f32({x.shape[0], w.shape[0]});
+  for (size_t i = 2; i < 4; ++i) {
+    const int64_t extent = window.dilation * (w.shape[i] - 1) + 1;
+    y.shape.push_back((x.shape[i] + 2 * window.padding - extent) / window.stride + 1);
+  }
+  Attrs to_x = attrs_of(window), to_w = attrs_of(window);
+  to_x["input_size"] = x.shape;
+  to_w["weight_size"] = w.shape;
+  rows.push_back({"conv_" + name, "conv2d", attrs_of(window), {x, w}});
+  rows.push_back({"conv_" + name + "_dx", "conv2d_input_grad", to_x, {y, w}});
+  rows.push_back({"conv_" + name + "_dw", "conv2d_weight_grad", to_w, {y, x}});
+}
+
+Attrs with(Attrs attrs, const Attrs& more) {
+  attrs.insert(more.begin(), more.end());
+  return attrs;
+}
+
+Attrs pool(int64_t kernel, int64_t stride, int64_t padding) {
+  const auto pair = [](int64_t v) { return std::vector<int64_t>{v, v}; };
+  return {{"kernel_size", pair(kernel)},
+          {"stride", pair(stride)},
+          {"padding", std::vector<int64_t>(4, padding)}};
+}
+
+}  // namespace
+
+std::vector<Case> conv_rows() {
+  const Operand image = f32({8, 64, 56, 56}), channel = f32({64});
+  const Attrs batch_norm_relu = {{"has_scale", int64_t{1}}, {"activation", std::string("relu")}};
+  std::vector<Case> rows = {
+      {"conv_3x3_bn_relu",
+       "conv2d",
+       with(attrs_of({1, 1}), batch_norm_relu),
+       {image, f32({64, 64, 3, 3}), channel, channel}},
+      {"conv_patch16_bias",
+       "conv2d",
+       with(attrs_of({16}), {{"has_bias", int64_t{1}}}),
+       {f32({8, 3, 224, 224}), f32({256, 3, 16, 16}), f32({256})}},
+  };
+  add_three(rows, "3x3_64_64", image, f32({64, 64, 3, 3}), {1, 1});
+  add_three(rows, "patch16", f32({8, 3, 224, 224}), f32({256, 3, 16, 16}), {16});
+  add_three(rows, "1x1_64_256", image, f32({256, 64, 1, 1}), {});
+  add_three(rows, "depthwise_3x3", image, f32({64, 1, 3, 3}), {1, 1, 1, 64});
+  add_three(rows, "7x7_stride2", f32({4, 3, 224, 224}), f32({64, 3, 7, 7}), {2, 3});
+  add_three(rows, "odd_5x5_dilated", f32({3, 13, 37, 41}), f32({17, 13, 5, 5}), {1, 2, 2});
+  Attrs average_grad = pool(2, 2, 0);
+  average_grad["input_size"] = image.shape;
+  rows.insert(
+      rows.end(),
+      {{"max_pool_3x3_stride2", "max_pool2d", pool(3, 2, 1), {image}},
+       {"max_pool_2x2", "max_pool2d", pool(2, 2, 0), {image}},
+       {"avg_pool_2x2", "avg_pool2d", pool(2, 2, 0), {image}},
+       {"avg_pool_7x7", "avg_pool2d", pool(7, 7, 0), {f32({8, 512, 7, 7})}},
+       {"max_pool_2x2_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 64, 28, 28}), image}},
+       {"avg_pool_2x2_grad", "avg_pool2d_grad", average_grad, {f32({8, 64, 28, 28})}}});
+  return rows;
+}
 
 }  // namespace ballast::bench

@@ -3,6 +3,12 @@
 namespace ballast::bench {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
+Attrs slice(Ints begin, Ints size, Ints strides) {
+  return {{"begin", std::move(begin)}, {"size", std::move(size)}, {"strides", std::move(strides)}};
+}
+
 Attrs perm(std::vector<int64_t> axes) { return {{"perm", std::move(axes)}}; }
 
 }  // namespace
@@ -14,10 +20,19 @@ std::vector<Case> shape_rows() {
       {"transpose_1009", "transpose", perm({1, 0}), {f32({1009, 1009})}},
       {"transpose_heads_2x196x8x32", "transpose", perm({0, 2, 1, 3}), {f32({2, 196, 8, 32})}},
       {"transpose_nchw_nhwc", "transpose", perm({0, 2, 3, 1}), {f32({8, 64, 56, 56})}},
-      {"broadcast_row_1024",
-       "broadcast_to",
-       {{"shape", std::vector<int64_t>{1024, 1024}}},
-       {f32({1024})}},
+      {"broadcast_row_1024", "broadcast_to", {{"shape", Ints{1024, 1024}}}, {f32({1024})}},
+      {"slice_rows", "slice", slice({256, 0}, {512, 1024}, {1, 1}), {f32({1024, 1024})}},
+      {"slice_columns", "slice", slice({0, 256}, {1024, 512}, {1, 1}), {f32({1024, 1024})}},
+      {"slice_every_other", "slice", slice({0, 1}, {1024, 512}, {1, 2}), {f32({1024, 1024})}},
+      {"pad_image", "pad", {{"paddings", Ints{0, 0, 0, 0, 1, 1, 1, 1}}}, {f32({8, 64, 56, 56})}},
+      {"concat_tokens", "concat", {{"axis", int64_t{1}}}, {f32({8, 1, 256}), f32({8, 196, 256})}},
+      {"concat_columns", "concat", {{"axis", int64_t{1}}}, {f32({1024, 512}), f32({1024, 500})}},
+      {"split_qkv",
+       "split",
+       {{"axis", int64_t{1}}, {"sizes", Ints{256, 256, 256}}},
+       {f32({392, 768})}},
+      {"flip_columns", "flip", {{"axes", Ints{1}}}, {f32({1024, 1024})}},
+      {"gather_rows", "gather", {{"axis", int64_t{0}}}, {f32({10000, 256}), index({4096}, 10000)}},
   };
 }
 
