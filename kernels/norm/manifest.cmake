@@ -1,0 +1,25 @@
+foreach(layout rows columns)
+  foreach(kind layer batch rms)
+    ballast_kernel(norm_moments_${kind}_${layout} GENERATOR moments
+                   PARAMS kind=${kind} layout=${layout})
+    ballast_kernel(norm_sums_${kind}_${layout} GENERATOR norm_sums
+                   PARAMS kind=${kind} layout=${layout})
+  endforeach()
+endforeach()
+
+foreach(row layer:false rms:true)
+  string(REPLACE ":" ";" row ${row})
+  list(GET row 0 kind)
+  list(GET row 1 is_rms)
+  ballast_kernel(norm_apply_${kind} GENERATOR norm_apply PARAMS kind=${kind})
+  ballast_kernel(norm_dx_${kind} GENERATOR norm_dx PARAMS kind=${kind})
+  ballast_kernel(norm_parameter_sums_${kind} GENERATOR norm_parameter_sums PARAMS is_rms=${is_rms})
+  # Rows in one pass over memory.
+  ballast_kernel(${kind}_norm_rows GENERATOR layer_norm CLASSES cpu PARAMS is_rms=${is_rms})
+  ballast_kernel(${kind}_norm_dx_rows GENERATOR layer_norm_dx CLASSES cpu PARAMS kind=${kind})
+endforeach()
+
+ballast_kernel(norm_apply_inference GENERATOR norm_apply PARAMS kind=inference)
+ballast_kernel(batch_norm_moments GENERATOR batch_moments PARAMS layout=columns)
+
+ballast_oclgrind_filter(Norm*)

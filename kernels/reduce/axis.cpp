@@ -25,10 +25,6 @@ AxisView::AxisView(DeviceClass device_class, const Shape& shape, int64_t axis)
     : AxisView(device_class, product(shape, 0, axis), shape[axis],
                product(shape, axis + 1, shape.size())) {}
 
-AxisView AxisView::trailing(DeviceClass device_class, const Shape& shape, int64_t axis) {
-  return AxisView(device_class, product(shape, 0, axis), product(shape, axis, shape.size()), 1);
-}
-
 int32_t AxisView::rows_per_group() const {
   // Enough per group to hide its start, and at least 16 groups to share between cores.
   constexpr int64_t kElements = 16384, kGroups = 16;

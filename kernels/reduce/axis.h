@@ -10,12 +10,13 @@ namespace ballast::kernels {
 
 constexpr int64_t kLongestCachedRow = 4096;  // elements of a row that a kernel keeps on its stack
 
+// For kernels whose outputs are never the buffers of inputs: values stay in registers.
+inline const SourceRules kNoAliases{/*fp_contract=*/false, /*may_alias=*/false, {}};
+
 class AxisView {
  public:
   // `axis` counts from 0.
   AxisView(DeviceClass device_class, const Shape& shape, int64_t axis);
-  // The dimensions from `axis` on as one.
-  static AxisView trailing(DeviceClass device_class, const Shape& shape, int64_t axis);
 
   bool is_empty() const { return outer_ * axis_ * inner_ == 0; }
   bool is_rows() const { return is_rows_; }

@@ -21,6 +21,16 @@ class AxisGenerator : public Halide::Generator<Derived> {
   using Out = Halide::GeneratorOutput<Halide::Buffer<>>;
 
   bool is_gpu() const { return device_class.value() == "gpu"; }
+  bool is_rows() const { return layout.value() == "rows"; }
+  template <class Tensor>
+  static void set_mins(Tensor& tensor) {
+    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
+  }
+  // Of a Func with several values; Halide makes the others' follow.
+  static void set_first_mins(Halide::Func func) {
+    Halide::OutputImageParam first = func.output_buffers()[0];
+    set_mins(first);
+  }
   // Tensors along the axis, and those with one value by line. Called by configure().
   void set_tensors(const std::vector<In*>& inputs, const std::vector<Out*>& outputs) {
     for (In* input : inputs) input->set_dimensions(is_rows() ? 2 : 3);
@@ -33,6 +43,11 @@ class AxisGenerator : public Halide::Generator<Derived> {
     for (Out* output : outputs) output->set_dimensions(is_rows() ? 1 : 2);
     line_inputs_ = inputs;
     line_outputs_ = outputs;
+  }
+  In* add_line_input(const std::string& name) {
+    line_inputs_.push_back(this->template add_input<Halide::Buffer<>>(name, Halide::Float(32),
+                                                                      is_rows() ? 1 : 2));
+    return line_inputs_.back();
   }
   AxisNest make_nest() {
     AxisNest nest(layout, is_gpu());
@@ -58,12 +73,6 @@ class AxisGenerator : public Halide::Generator<Derived> {
   }
 
  private:
-  bool is_rows() const { return layout.value() == "rows"; }
-  template <class Tensor>
-  static void set_mins(Tensor& tensor) {
-    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  }
-
   std::vector<In*> inputs_, line_inputs_;
   std::vector<Out*> outputs_, line_outputs_;
 };

@@ -1,0 +1,88 @@
+#include "kernels/norm/norm_parts.h"
+
+#include "kernels/pointwise/loops.h"
+#include "kernels/reduce/axis.h"
+
+namespace ballast::kernels {
+namespace {
+
+constexpr size_t kDimensions = 5;  // NormElementwise::kDimensions
+
+enum class Follows { kTensor, kStatistic, kParameter };
+
+// Runs an elementwise kernel on `inputs` and one output: its scalars, then its operands.
+Plan elementwise(DeviceClass device_class, const std::string& kernel, const NormView& view,
+                 const std::vector<Follows>& inputs, const std::vector<HostArg>& scalars) {
+  const std::vector<int64_t> dense = broadcast_strides(kernel, view.shape, view.shape);
+  std::vector<std::vector<int64_t>> strides;
+  for (Follows follows : inputs) {
+    strides.push_back(follows == Follows::kTensor      ? dense
+                      : follows == Follows::kStatistic ? view.statistic
+                                                       : view.parameter);
+  }
+  strides.push_back(dense);
+  Loops loops = make_loops(device_class, view.shape, strides);
+  while (loops.extents.size() < kDimensions) {
+    for (auto& s : loops.strides) s.push_back(loops.extents.back() * s.back());
+    loops.extents.push_back(1);
+  }
+  const Chunks chunks = choose_chunks(device_class, loops);
+  std::vector<HostArg> args = {chunks.x, chunks.y};
+  args.insert(args.end(), scalars.begin(), scalars.end());
+  for (uint32_t slot = 0; slot <= inputs.size(); ++slot) {
+    args.push_back(loops.operand(slot, slot, DType::kF32));
+  }
+  Recorder recorder(kNoAliases);
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+}  // namespace
+
+Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
+                  float epsilon) {
+  const AxisView view(device_class, {lines, length}, 1);
+  const std::string kernel = fmt::format("norm_moments_{}_{}", kind, view.layout());
+  Recorder recorder(kNoAliases);
+  recorder.call(
+      aot_kernel(kernel, device_class), kernel,
+      {view.tensor(0), epsilon, view.rows_per_group(), view.per_line(1), view.per_line(2)});
+  return recorder.finish();
+}
+
+Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormView& view,
+                float epsilon) {
+  using F = Follows;
+  if (kind == "rms") {
+    return elementwise(device_class, "norm_apply_rms", view,
+                       {F::kTensor, F::kParameter, F::kStatistic}, {epsilon});
+  }
+  return elementwise(device_class, "norm_apply_" + kind, view,
+                     {F::kTensor, F::kParameter, F::kParameter, F::kStatistic, F::kStatistic},
+                     {epsilon});
+}
+
+Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length) {
+  const AxisView view(device_class, {lines, length}, 1);
+  const std::string kernel = fmt::format("norm_sums_{}_{}", kind, view.layout());
+  std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
+                               view.rows_per_group()};
+  uint32_t slot = 3;
+  if (kind != "batch") args.push_back(Operand{slot++, DType::kF32, {length}, {1}, {}});
+  if (kind != "rms") args.push_back(view.per_line(slot++));
+  args.push_back(view.per_line(slot++));
+  if (kind != "rms") args.push_back(view.per_line(slot++));
+  Recorder recorder(kNoAliases);
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& view,
+             int64_t count) {
+  using F = Follows;
+  std::vector<F> inputs = {F::kTensor, F::kTensor, F::kParameter, F::kStatistic, F::kStatistic};
+  if (kind != "rms") inputs.insert(inputs.end(), 2, F::kStatistic);
+  return elementwise(device_class, "norm_dx_" + kind, view, inputs, {static_cast<float>(count)});
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,34 @@
+// The launches that normalisations are put together from (norm_generator.cpp and
+// norm_elementwise_generator.cpp). `kind` is "layer", "rms", "batch" or "inference".
+#pragma once
+
+#include "kernels/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+// A tensor, outermost dimension first, and the strides with which its statistics (mean, rstd) and
+// parameters (gamma, beta) follow its dimensions.
+struct NormView {
+  Shape shape;
+  std::vector<int64_t> statistic, parameter;
+};
+
+// Lines x[lines, length]. Inputs x; outputs the mean and what `kind` wants.
+Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
+                  float epsilon);
+// Inputs x, gamma, beta, mean, rstd (rms: x, gamma, rstd; inference: a variance for rstd); output
+// y.
+Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormView& view,
+                float epsilon = 0);
+// Lines. Inputs dy, x, rstd, gamma[length], mean (rms: no mean; batch: no gamma); outputs by line
+// the sum of dy' x', and (not rms) that of dy'.
+Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length);
+// Inputs dy, x, gamma, rstd, sums of dy' x', mean, sums of dy' (rms: neither of the last); output
+// dx, where `count` elements share their moments.
+Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& view,
+             int64_t count);
+
+}  // namespace ballast::kernels

@@ -1,0 +1,28 @@
+// Puts plans together: one after the other on the same operands, with parts of one workspace
+// between them.
+#pragma once
+
+#include "kernels/plan.h"
+
+#include <utility>
+#include <vector>
+
+namespace ballast::kernels {
+
+class PlanBuilder {
+ public:
+  // `operands`: how many inputs and outputs the whole has; they keep slots 0 and up.
+  explicit PlanBuilder(size_t operands) : first_region_(static_cast<uint32_t>(operands) + 1) {}
+
+  // A part of the workspace; returns its slot.
+  uint32_t add_region(uint64_t bytes);
+  // `slots[i]` is where operand i of `plan` lies here; its workspace becomes part of this one.
+  void append(const Plan& plan, std::vector<uint32_t> slots);
+  Plan finish() { return std::move(result_); }
+
+ private:
+  uint32_t first_region_;
+  Plan result_;
+};
+
+}  // namespace ballast::kernels
