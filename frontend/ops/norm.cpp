@@ -6,33 +6,32 @@ namespace ballast::ops {
 
 Normed layer_norm(const Operand& x, const Operand& gamma, const Operand& beta,
                   int64_t begin_norm_axis, double epsilon) {
-  auto results = apply_primitive("layer_norm", {x.tensor(), gamma.tensor(), beta.tensor()},
-                                 {{"begin_norm_axis", begin_norm_axis}, {"epsilon", epsilon}},
-                                 x.where());
+  auto results =
+      apply_primitive("layer_norm", {x.tensor(), gamma.tensor(), beta.tensor()},
+                      {{"begin_norm_axis", begin_norm_axis}, {"epsilon", epsilon}}, x.where());
   return {results[0], results[1], results[2]};
 }
 
 NormGradients layer_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd, int64_t begin_norm_axis) {
   auto results = apply_primitive(
-      "layer_norm_grad",
-      {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()},
+      "layer_norm_grad", {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()},
       {{"begin_norm_axis", begin_norm_axis}}, x.where());
   return {results[0], results[1], results[2]};
 }
 
 Normed rms_norm(const Operand& x, const Operand& gamma, int64_t begin_norm_axis, double epsilon) {
-  auto results = apply_primitive("rms_norm", {x.tensor(), gamma.tensor()},
-                                 {{"begin_norm_axis", begin_norm_axis}, {"epsilon", epsilon}},
-                                 x.where());
+  auto results =
+      apply_primitive("rms_norm", {x.tensor(), gamma.tensor()},
+                      {{"begin_norm_axis", begin_norm_axis}, {"epsilon", epsilon}}, x.where());
   return {results[0], {}, results[1]};
 }
 
 NormGradients rms_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                             const Operand& rstd, int64_t begin_norm_axis) {
-  auto results = apply_primitive("rms_norm_grad",
-                                 {dy.tensor(), x.tensor(), gamma.tensor(), rstd.tensor()},
-                                 {{"begin_norm_axis", begin_norm_axis}}, x.where());
+  auto results =
+      apply_primitive("rms_norm_grad", {dy.tensor(), x.tensor(), gamma.tensor(), rstd.tensor()},
+                      {{"begin_norm_axis", begin_norm_axis}}, x.where());
   return {results[0], results[1], {}};
 }
 
@@ -46,27 +45,26 @@ Normed group_norm(const Operand& x, int64_t num_groups, const Operand& gamma, co
 NormGradients group_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd, int64_t num_groups) {
   auto results = apply_primitive(
-      "group_norm_grad",
-      {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()},
+      "group_norm_grad", {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()},
       {{"num_groups", num_groups}}, x.where());
   return {results[0], results[1], results[2]};
 }
 
 BatchNormed batch_norm(const Operand& x, const Operand& gamma, const Operand& beta,
-                       const Operand& running_mean, const Operand& running_variance,
-                       double epsilon, double momentum) {
-  auto results = apply_primitive("batch_norm",
-                                 {x.tensor(), gamma.tensor(), beta.tensor(),
-                                  running_mean.tensor(), running_variance.tensor()},
-                                 {{"epsilon", epsilon}, {"momentum", momentum}}, x.where());
+                       const Operand& running_mean, const Operand& running_variance, double epsilon,
+                       double momentum) {
+  auto results = apply_primitive(
+      "batch_norm",
+      {x.tensor(), gamma.tensor(), beta.tensor(), running_mean.tensor(), running_variance.tensor()},
+      {{"epsilon", epsilon}, {"momentum", momentum}}, x.where());
   return {results[0], results[1], results[2], results[3], results[4]};
 }
 
 NormGradients batch_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd) {
   auto results = apply_primitive(
-      "batch_norm_grad",
-      {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()}, {}, x.where());
+      "batch_norm_grad", {dy.tensor(), x.tensor(), gamma.tensor(), mean.tensor(), rstd.tensor()},
+      {}, x.where());
   return {results[0], results[1], results[2]};
 }
 

@@ -1,5 +1,5 @@
-// Normalisations. Statistics are the mean and rstd = 1 / sqrt(variance + epsilon), the variance being
-// the biased one.
+// Normalisations. Statistics are the mean and rstd = 1 / sqrt(variance + epsilon), the variance
+// being the biased one.
 #pragma once
 
 #include "frontend/operand.h"
@@ -35,8 +35,8 @@ Normed group_norm(const Operand& x, int64_t num_groups, const Operand& gamma, co
 NormGradients group_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd, int64_t num_groups);
 
-// x[N, C, ...] by channel. The running values move by `momentum` towards the batch's, whose variance
-// is taken unbiased there.
+// x[N, C, ...] by channel. The running values move by `momentum` towards the batch's, whose
+// variance is taken unbiased there.
 struct BatchNormed {
   Tensor y, running_mean, running_variance, mean, rstd;
 };

@@ -1,5 +1,5 @@
-// Normalisations: MindSpore's LayerNorm, RmsNorm, GroupNorm and BatchNorm, with their gradients. The
-// statistics that come out are a mean and rstd = 1 / sqrt(variance + epsilon).
+// Normalisations: MindSpore's LayerNorm, RmsNorm, GroupNorm and BatchNorm, with their gradients.
+// The statistics that come out are a mean and rstd = 1 / sqrt(variance + epsilon).
 #include "graph/op.h"
 
 #include <algorithm>
@@ -283,9 +283,9 @@ OpDef batch_norm_inference() {
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
-  return {layer_norm(),      layer_norm_grad(), rms_norm(),        rms_norm_grad(),
-          group_norm(),      group_norm_grad(), batch_norm(),      batch_norm_grad(),
-          batch_norm_inference()};
+  return {layer_norm(),    layer_norm_grad(), rms_norm(),
+          rms_norm_grad(), group_norm(),      group_norm_grad(),
+          batch_norm(),    batch_norm_grad(), batch_norm_inference()};
 }
 
 }  // namespace ballast::graph
