@@ -1,0 +1,9 @@
+# Moves, by element size.
+foreach(bytes 1 2 4 8)
+  ballast_kernel(gather_${bytes} GENERATOR gather_rows PARAMS bytes=${bytes})
+  ballast_kernel(one_hot_${bytes} GENERATOR one_hot_rows PARAMS bytes=${bytes})
+endforeach()
+ballast_kernel(scatter_add_f32 GENERATOR scatter_add_rows PARAMS type=float32)
+ballast_kernel(scatter_add_i32 GENERATOR scatter_add_rows PARAMS type=int32)
+
+ballast_oclgrind_filter(Index.Small*)

@@ -1,0 +1,192 @@
+#include "kernels/index/index.h"
+
+#include "kernels/shape/region.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+int64_t product(const Shape& shape, size_t begin, size_t end) {
+  int64_t result = 1;
+  for (size_t d = begin; d < end; ++d) result *= shape[d];
+  return result;
+}
+
+// [outer][axis][inner]
+struct Rows {
+  int64_t outer, rows, inner;
+  Rows(const Shape& shape, size_t axis)
+      : outer(product(shape, 0, axis)),
+        rows(shape[axis]),
+        inner(product(shape, axis + 1, shape.size())) {}
+  Operand operand(uint32_t slot, DType dtype, int64_t count) const {
+    return {slot, dtype, {inner, count, outer}, {1, inner, inner * count}, {}};
+  }
+};
+
+// Indices as 32-bit words: [word][x][i][o].
+Operand numbers_of(uint32_t slot, const TensorType& indices, Picks picks, const Rows& rows) {
+  const int64_t words = indices.dtype == DType::kI64 ? 2 : 1;
+  if (picks == Picks::kRows) {
+    return {slot, DType::kI32, {words, 1, indices.elements(), 1}, {1, 0, words, 0}, {}};
+  }
+  const int64_t count = indices.elements() / (rows.outer * rows.inner);
+  return {slot,
+          DType::kI32,
+          {words, rows.inner, count, rows.outer},
+          {1, words, words * rows.inner, words * rows.inner * count},
+          {}};
+}
+
+int32_t int32(int64_t value) { return static_cast<int32_t>(value); }
+
+// Lanes, then steps of x, y and z for one work-group.
+std::vector<HostArg> choose_chunks(DeviceClass device_class, int64_t lanes, int64_t x, int64_t y,
+                                   int64_t z) {
+  if (device_class == DeviceClass::kGpu) {
+    int32_t threads_x = 1, threads_y = 1;
+    while (threads_x < x && threads_x < 256) threads_x *= 2;
+    while (threads_y < y && threads_x * threads_y < 256) threads_y *= 2;
+    return {1, threads_x, threads_y, 1};
+  }
+  int64_t left = lanes == 1 ? 4096 : 1024;
+  std::vector<HostArg> chunks{int32(lanes)};
+  for (int64_t steps : {(x + lanes - 1) / lanes, y, z}) {
+    const int64_t chunk = std::min(steps, left);
+    chunks.emplace_back(int32(chunk));
+    left = std::max<int64_t>(left / chunk, 1);
+  }
+  return chunks;
+}
+
+DType raw_type(uint64_t bytes) {
+  return bytes == 1   ? DType::kU8
+         : bytes == 2 ? DType::kF16
+         : bytes == 4 ? DType::kI32
+                      : DType::kI64;
+}
+
+}  // namespace
+
+Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
+                 const TensorType& indices, size_t axis, const TensorType& output) {
+  if (output.elements() == 0) return {};
+  Recorder recorder;
+  Rows rows(table.shape, axis);
+  uint64_t bytes = size_of(output.dtype);
+  if (rows.rows == 0) {  // every index lies outside
+    record_fill(recorder, device_class, bytes, output.shape, {}, dense_view(2, output.shape));
+    return recorder.finish();
+  }
+  while (picks == Picks::kRows && bytes < 4 && rows.inner % 2 == 0) {
+    bytes *= 2;
+    rows.inner /= 2;
+  }
+  const bool has_vectors =
+      device_class == DeviceClass::kCpu && picks == Picks::kRows && rows.inner >= kLanes;
+  const Operand numbers = numbers_of(1, indices, picks, rows);
+  std::vector<HostArg> args{rows.operand(0, raw_type(bytes), rows.rows), numbers};
+  const std::vector<HostArg> chunks = choose_chunks(device_class, has_vectors ? kLanes : 1,
+                                                    rows.inner, numbers.extents[2], rows.outer);
+  args.insert(args.end(), chunks.begin(), chunks.end());
+  args.emplace_back(rows.operand(2, raw_type(bytes), numbers.extents[2]));
+  const std::string kernel = "gather_" + std::to_string(bytes);
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+namespace {
+
+struct Scatter {
+  DeviceClass device_class;
+  std::string kernel;
+  Operand numbers, updates, output;
+
+  // Columns [begin, begin + count).
+  void record(Recorder& recorder, int64_t lanes, int64_t begin, int64_t count) const {
+    if (count == 0) return;
+    const int64_t steps = count / lanes, rows = output.extents[1], outer = output.extents[2];
+    const int64_t work = count * updates.extents[1] * outer;
+    int64_t chunk_x = 1, chunk_z = 1, parts = 1;
+    if (device_class == DeviceClass::kGpu) {
+      while (chunk_x < steps && chunk_x < 128) chunk_x *= 2;
+      parts = std::clamp<int64_t>(1024 / (outer * ((steps + chunk_x - 1) / chunk_x)), 1, count);
+    } else {
+      // Some ten microseconds of work for a group; reading indices costs about as much per part as
+      // adding one element.
+      const int64_t groups = std::clamp<int64_t>(work >> 14, 1, 16);
+      chunk_z = (outer + groups - 1) / groups;
+      const int64_t columns = std::min(steps, (groups * chunk_z + outer - 1) / outer);
+      chunk_x = (steps + columns - 1) / columns;
+      parts = std::min(count, (groups * chunk_z + outer * columns - 1) / (outer * columns));
+    }
+    parts = std::min(parts, rows);
+    const int64_t part_rows = (rows + parts - 1) / parts;
+    recorder.call(
+        aot_kernel(kernel, device_class), kernel,
+        {numbers, updates, int32(lanes), int32(begin), int32(count), int32(chunk_x), int32(chunk_z),
+         int32((rows + part_rows - 1) / part_rows), int32(part_rows), output});
+  }
+};
+
+}  // namespace
+
+Plan plan_scatter_add(DeviceClass device_class, Picks picks, bool has_table,
+                      const TensorType& indices, const TensorType& updates, size_t axis,
+                      const TensorType& output) {
+  if (output.elements() == 0) return {};
+  const uint64_t bytes = size_of(output.dtype);
+  const uint32_t first = has_table ? 1 : 0;
+  Recorder recorder;
+  const View target = dense_view(first + 2, output.shape);
+  if (has_table) {
+    record_copy(recorder, device_class, bytes, output.shape, dense_view(0, output.shape), target);
+  } else {
+    record_fill(recorder, device_class, bytes, output.shape, {}, target);
+  }
+  if (updates.elements() == 0) return recorder.finish();
+  const Rows rows(output.shape, axis);
+  const Operand numbers = numbers_of(first, indices, picks, rows);
+  const Scatter scatter{device_class, std::string("scatter_add_") + name_of(output.dtype), numbers,
+                        rows.operand(first + 1, output.dtype, numbers.extents[2]),
+                        rows.operand(first + 2, output.dtype, rows.rows)};
+  const bool has_vectors = device_class == DeviceClass::kCpu && picks == Picks::kRows;
+  const int64_t whole = has_vectors ? rows.inner / kLanes * kLanes : 0;
+  scatter.record(recorder, kLanes, 0, whole);
+  scatter.record(recorder, 1, whole, rows.inner - whole);
+  return recorder.finish();
+}
+
+Plan plan_one_hot(DeviceClass device_class, const TensorType& indices, size_t axis, double on,
+                  double off, const TensorType& output) {
+  if (output.elements() == 0) return {};
+  const Rows rows(output.shape, axis);
+  const uint64_t bytes = size_of(output.dtype);
+  const int64_t words = indices.dtype == DType::kI64 ? 2 : 1;
+  const Bits on_bits = bits_of(on, output.dtype), off_bits = bits_of(off, output.dtype);
+  std::vector<HostArg> args{Operand{0,
+                                    DType::kI32,
+                                    {words, 1, rows.inner, rows.outer},
+                                    {1, 0, words, words * rows.inner},
+                                    {}},
+                            on_bits.low, on_bits.high, off_bits.low, off_bits.high};
+  const bool has_vectors =
+      device_class == DeviceClass::kCpu && rows.inner == 1 && rows.rows >= kLanes;
+  const std::vector<HostArg> chunks =
+      choose_chunks(device_class, has_vectors ? kLanes : 1, rows.rows, rows.inner, rows.outer);
+  args.insert(args.end(), chunks.begin(), chunks.end());
+  args.emplace_back(Operand{1,
+                            raw_type(bytes),
+                            {rows.rows, rows.inner, rows.outer},
+                            {rows.inner, 1, rows.inner * rows.rows},
+                            {}});
+  const std::string kernel = "one_hot_" + std::to_string(bytes);
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels
