@@ -9,6 +9,9 @@
 namespace ballast::kernels {
 namespace {
 
+// Result channels per group that would fill too few of 16 lanes: pixels become the lanes.
+constexpr int64_t kFewChannels = 3;
+
 int64_t out_extent(int64_t in, int64_t before, int64_t after, int64_t kernel, int64_t dilation,
                    int64_t stride) {
   const int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
@@ -43,7 +46,10 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
-  if (device_class == DeviceClass::kCpu) return plan_conv2d_tiles(c, e);
+  if (device_class == DeviceClass::kCpu) {
+    return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
+                                                     : plan_conv2d_tiles(c, e);
+  }
   uint32_t slot = 2;
   const auto per_channel = [&](bool is_given) {
     return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
@@ -65,7 +71,10 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
-  if (device_class == DeviceClass::kCpu) return plan_conv2d_input_grad_tiles(c);
+  if (device_class == DeviceClass::kCpu) {
+    return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
+                                                    : plan_conv2d_input_grad_tiles(c);
+  }
   std::vector<HostArg> args = geometry(c);
   args.insert(
       args.end(),
@@ -78,7 +87,10 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
-  if (device_class == DeviceClass::kCpu) return plan_conv2d_weight_grad_tiles(c);
+  if (device_class == DeviceClass::kCpu) {
+    return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
+                                                     : plan_conv2d_weight_grad_tiles(c);
+  }
   std::vector<HostArg> args = geometry(c);
   args.insert(
       args.end(),

@@ -32,14 +32,12 @@ struct Problem {
   int64_t pixels() const { return out_h * out_w; }
 };
 
-// Enough tiles in a group to outweigh what a group costs, enough groups to share out.
-int64_t tiles_per_group(const Problem& p, const ConvTile& tile, int64_t panels) {
-  constexpr double kGroupNs = 20000;
-  constexpr int64_t kGroups = 32;
-  const double tile_ns = double(tile.broadcast * tile.lanes() * p.taps()) * tile.fma_ns;
-  const int64_t tiles = ceil_div(p.pixels(), tile.broadcast);
-  const int64_t most = std::max<int64_t>(1, tiles * panels * p.batch / kGroups);
-  return std::clamp<int64_t>(static_cast<int64_t>(kGroupNs / (tile_ns + 1)), 1, most);
+// Vectors of pixels that a work-group does together; whole tiles of any kind. The long block reads
+// the weights half as often.
+int64_t block_vectors(const Problem& p, int64_t panels) {
+  constexpr int64_t kShort = 3, kLong = 6, kGroups = 32;
+  const int64_t groups = ceil_div(p.pixels(), kLong * kLanes) * p.batch * p.groups * panels;
+  return groups < kGroups ? kShort : kLong;
 }
 
 Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, int64_t width,
@@ -54,6 +52,9 @@ Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, in
   return channels;
 }
 
+// Taps of a chunk: their weights, at most 64 lanes wide, take about half of a first level cache.
+constexpr int64_t kChunkTaps = 144;
+
 void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
   const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
   const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.is_flipped);
@@ -65,14 +66,30 @@ void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
                    {p.in.plane, p.channels, p.groups, p.batch},
                    {1, p.in.plane, p.in.plane * p.channels, p.in.image},
                    {}};
-  const std::string kernel = fmt::format("conv_tiles_{}x{}", tile.broadcast, tile.vectors);
+  const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
+                                         p.pixels() % kLanes == 0 ? "" : "_strided");
   recorder.call(
       aot_kernel(kernel, DeviceClass::kCpu), kernel,
-      {number(p.stride_h), number(p.stride_w), number(p.dilation_h * p.in.pitch),
-       number(p.dilation_w), number(p.in.pitch), number(p.out_w), number(p.kernel_h),
-       number(p.kernel_w), number(panels), number(tiles_per_group(p, tile, panels)), in, weights,
-       channels, p.residual, number(p.epilogue.has_bias), number(p.epilogue.has_scale),
-       number(p.epilogue.has_residual), number(p.epilogue.has_relu), p.out});
+      {number(p.stride_h),
+       number(p.stride_w),
+       number(p.dilation_h * p.in.pitch),
+       number(p.dilation_w),
+       number(p.in.pitch),
+       number(p.out_w),
+       number(p.kernel_h),
+       number(p.kernel_w),
+       number(panels),
+       number(block_vectors(p, panels)),
+       number(std::max<int64_t>(1, kChunkTaps / (std::max<int64_t>(1, p.kernel_h * p.kernel_w)))),
+       in,
+       weights,
+       channels,
+       p.residual,
+       number(p.epilogue.has_bias),
+       number(p.epilogue.has_scale),
+       number(p.epilogue.has_residual),
+       number(p.epilogue.has_relu),
+       p.out});
 }
 
 // Dense [batch, groups * channels, plane] as (pixel, channel, group, n).
@@ -155,6 +172,23 @@ PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, con
   return {target, padding.padded_w, plane, shape[1] * plane};
 }
 
+PaddedPlanes pad_input(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c) {
+  Padding padding{c.top, c.left};
+  padding.padded_h = (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
+  padding.padded_w = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  return pad_planes(recorder, scratch, slot, {c.batch, c.in_channels, c.height, c.width}, padding);
+}
+
+PaddedPlanes pad_gradient(Recorder& recorder, Scratch& scratch, uint32_t slot,
+                          const ConvConfig& c) {
+  Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
+                  c.stride_h, c.stride_w};
+  padding.padded_h = c.height + (c.kernel_h - 1) * c.dilation_h;
+  padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
+  return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
+                    padding);
+}
+
 Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
   Problem p = problem_of(c);
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
@@ -182,10 +216,7 @@ Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
 
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
   Scratch scratch(slot + 1);
-  Padding padding{c.top, c.left};
-  padding.padded_h = (p.out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
-  padding.padded_w = (p.out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
-  p.in = pad_planes(recorder, scratch, 0, {c.batch, c.in_channels, c.height, c.width}, padding);
+  p.in = pad_input(recorder, scratch, 0, c);
   record(recorder, scratch, p);
   return scratch.finish(recorder);
 }
@@ -209,11 +240,7 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
 
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
   Scratch scratch(3);
-  Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
-                  c.stride_h, c.stride_w};
-  padding.padded_h = c.height + (c.kernel_h - 1) * c.dilation_h;
-  padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
-  p.in = pad_planes(recorder, scratch, 0, {c.batch, c.out_channels, c.out_h(), c.out_w()}, padding);
+  p.in = pad_gradient(recorder, scratch, 0, c);
   record(recorder, scratch, p);
   return scratch.finish(recorder);
 }

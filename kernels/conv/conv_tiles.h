@@ -39,6 +39,10 @@ struct Padding {
 PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
                         const Padding& padding);
 
+// x in `slot` padded for the convolution, and dy for its input gradient.
+PaddedPlanes pad_input(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c);
+PaddedPlanes pad_gradient(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c);
+
 // A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by 16 `vectors`
 // lanes; nanoseconds per fma of a full tile, on the machine that the schedules were measured on.
 struct ConvTile {
@@ -60,5 +64,10 @@ PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& t
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
 Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config);
+
+// The same with pixels in the lanes, for few output channels per group.
+Plan plan_conv2d_rows(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_rows(const ConvConfig& config);
+Plan plan_conv2d_weight_grad_rows(const ConvConfig& config);
 
 }  // namespace ballast::kernels

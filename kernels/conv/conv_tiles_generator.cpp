@@ -23,11 +23,12 @@ class ConvTiles : public Generator<ConvTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> pixels{"pixels", 6};
   GeneratorParam<int> vectors{"vectors", 4};
+  GeneratorParam<bool> dense_store{"dense_store", true};  // planes are whole vectors
 
   // in(place in the padded planes, channel, group, n); a window's row is step_h from the next.
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
       pitch{"pitch"}, width{"width"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, panels{"panels"},
-      tiles_per_group{"tiles_per_group"};
+      block_vectors{"block_vectors"}, chunk_channels{"chunk_channels"};
   Input<Buffer<float, 4>> in{"in"};
   Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
   Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)
@@ -40,26 +41,37 @@ class ConvTiles : public Generator<ConvTiles> {
     // Pixels and channels beyond the edge of a tile are computed and not stored.
     const Expr pixel = min(q, out.dim(0).extent() - 1);
     base(q) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w;
-    taps = RDom(0, kernel_w, 0, kernel_h, 0, in.dim(1).extent(), "taps");
-    const Expr panel = v / vectors;
+    // Chunks of channels keep their share of the weights close while they go over a block of tiles.
+    chunks = RDom(0, (in.dim(1).extent() + chunk_channels - 1) / chunk_channels, "chunks");
+    taps = RDom(0, kernel_w, 0, kernel_h, 0, chunk_channels, "taps");
+    const Expr panel = v / vectors, c = chunk * chunk_channels + taps.z;
+    taps.where(c < in.dim(1).extent());
     const Expr place =
         unsafe_promise_clamped(base(q), 0, 1 << 30) + taps.x * step_w + taps.y * step_h;
-    product(l, v, q, g, n) = 0.0f;
-    product(l, v, q, g, n) =
-        fused_multiply_add(in(place, taps.z, g, n),
-                           weights(l, v % vectors, taps.x + kernel_w * (taps.y + kernel_h * taps.z),
-                                   g * panels + panel),
-                           product(l, v, q, g, n));
+    product(l, v, q, g, n, chunk) = 0.0f;
+    product(l, v, q, g, n, chunk) = fused_multiply_add(
+        in(place, c, g, n),
+        weights(l, v % vectors, taps.x + kernel_w * (taps.y + kernel_h * c), g * panels + panel),
+        product(l, v, q, g, n, chunk));
+    total(l, v, q, g, n) = 0.0f;
+    total(l, v, q, g, n) = strict_float(total(l, v, q, g, n) + product(l, v, q, g, n, chunks));
     // The part of the epilogue that is constant along a channel, on whole vectors.
-    Expr value = product(l, v, q, g, n);
+    Expr value = total(l, v, q, g, n);
     const Expr channel = (g * panels * vectors + v) * kLanes + l;
     value = select(has_bias != 0, strict_float(value + channels(channel, 0)), value);
     const Expr scaled =
         strict_float(strict_float(value * channels(channel, 1)) + channels(channel, 2));
-    staged(l, v, q, g, n) = select(has_scale != 0, scaled, value);
+    const Expr with_scale = select(has_scale != 0, scaled, value);
+    const Expr is_last = has_relu != 0 && has_residual == 0;
+    staged(l, v, q, g, n) = select(is_last && le(with_scale, 0.0f), 0.0f, with_scale);
     Expr result = staged(o % kLanes, o / kLanes, q, g, n);
-    result = select(has_residual != 0, strict_float(result + residual(q, o, g, n)), result);
-    out(q, o, g, n) = select(has_relu != 0 && le(result, 0.0f), 0.0f, result);
+    if (dense_store) {
+      turn_lanes();
+      result = turned.back()(q % kLanes, o % kLanes, o / kLanes, q / kLanes, g, n);
+    }
+    const Expr sum = strict_float(result + residual(q, o, g, n));
+    out(q, o, g, n) =
+        select(has_residual == 0, result, select(has_relu != 0 && le(sum, 0.0f), 0.0f, sum));
   }
 
   void schedule() {
@@ -68,36 +80,78 @@ class ConvTiles : public Generator<ConvTiles> {
       residual.dim(d).set_min(0);
       out.dim(d).set_min(0);
     }
-    residual.dim(0).set_stride(Expr());
     weights.dim(0).set_bounds(0, kLanes).set_stride(1);
     weights.dim(1).set_bounds(0, vectors).set_stride(kLanes);
     weights.dim(2).set_min(0).set_stride(kLanes * vectors);
     weights.dim(3).set_min(0);
     for (int d = 0; d < 2; ++d) channels.dim(d).set_min(0);
 
-    Var block("block"), pixel("pixel"), tile("tile"), panel("panel"), channel("channel"), pg("pg");
-    Func(out)
-        .split(q, tile, pixel, pixels, TailStrategy::GuardWithIf)
-        .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
-        .split(o, panel, channel, vectors * kLanes, TailStrategy::GuardWithIf)
-        .fuse(panel, g, pg)
-        .reorder(pixel, channel, tile, block, n, pg)
-        .gpu_blocks(block, n, pg)
-        .never_partition_all();
-    staged.compute_at(out, tile).store_in(MemoryType::Stack);
-    product.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
-    base.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
-    base.bound_extent(q, pixels).unroll(q);
-    for (Func f : {staged, product}) {
-      f.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
+    Var ut("ut"), block("block"), pixel("pixel"), tile("tile"), panel("panel"), channel("channel"),
+        pg("pg"), qi("qi"), pv("pv"), pl("pl"), cv("cv"), cr("cr");
+    Func func = out;
+    if (dense_store) {
+      func.split(q, block, pl, kLanes, TailStrategy::RoundUp)
+          .split(block, block, pv, block_vectors, TailStrategy::GuardWithIf);
+    } else {
+      func.split(q, block, pv, block_vectors * kLanes, TailStrategy::GuardWithIf);
     }
+    func.split(o, panel, channel, vectors * kLanes, TailStrategy::GuardWithIf)
+        .split(channel, cv, cr, kLanes)
+        .fuse(panel, g, pg);
+    if (dense_store) {
+      func.reorder(pl, cr, pv, cv, block, n, pg).vectorize(pl).unroll(cr);
+    } else {
+      func.reorder(pv, cr, cv, block, n, pg);
+    }
+    func.gpu_blocks(block, n, pg).never_partition_all();
+    func.specialize(has_residual == 0);  // else every pixel of it is read
+    for (Func step : turned) {
+      step.compute_at(out, pv).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(v, 1).bound_extent(qv, 1);
+      step.vectorize(l).unroll(r);
+    }
+    constexpr int kBlockPixels = 96;
+    for (Func f : {staged, total}) {
+      f.compute_at(out, block).store_in(MemoryType::Stack);
+      f.bound_extent(v, vectors).bound_storage(q, kBlockPixels);
+      f.split(q, tile, qi, pixels, TailStrategy::RoundUp).reorder(l, v, qi, tile);
+      f.vectorize(l, kLanes).unroll(v).unroll(qi).never_partition_all();
+    }
+    total.update()
+        .split(q, ut, qi, pixels, TailStrategy::RoundUp)
+        .reorder(l, v, qi, ut, chunks)
+        .vectorize(l, kLanes)
+        .unroll(v)
+        .unroll(qi)
+        .never_partition_all();
+    const LoopLevel at_tile(total, ut);
+    product.compute_at(at_tile).store_in(MemoryType::Register);
+    base.compute_at(at_tile).store_in(MemoryType::Register);
+    base.bound_extent(q, pixels).unroll(q);
+    product.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
     product.update().reorder(l, v, q, taps.x, taps.y, taps.z).vectorize(l).unroll(v).unroll(q);
   }
 
  private:
+  // A 16 x 16 block is transposed by four perfect shuffles of its 256 elements, each a rotation of
+  // the element's 8-bit place by one; a result vector takes from two vectors only.
+  void turn_lanes() {
+    Func block("turned0");
+    block(l, r, v, qv, g, n) = staged(l, v, qv * kLanes + r, g, n);
+    turned = {block};
+    for (int i = 1; i <= 4; ++i) {
+      Func step("turned" + std::to_string(i));
+      step(l, r, v, qv, g, n) =
+          turned.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, v, qv, g, n);
+      turned.push_back(step);
+    }
+  }
+
   Var l{"l"}, v{"v"}, q{"q"}, g{"g"}, n{"n"}, o{"o"};
-  Func base{"base"}, product{"product"}, staged{"staged"};
-  RDom taps;
+  Var chunk{"chunk"}, r{"r"}, qv{"qv"};
+  std::vector<Func> turned;  // (lane, row, vector of channels, vector of pixels, g, n)
+  Func base{"base"}, product{"product"}, total{"total"}, staged{"staged"};
+  RDom taps, chunks;
 };
 
 // panels[panel][tap][vector][lane] of the weights source(lane, kx, ky, channel, group), whose taps

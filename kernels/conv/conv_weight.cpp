@@ -38,11 +38,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
   Scratch scratch(3);
 
-  Padding padding{c.top, c.left};
-  padding.padded_h = (out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
-  padding.padded_w = (out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
-  const PaddedPlanes in =
-      pad_planes(recorder, scratch, 1, {c.batch, c.in_channels, c.height, c.width}, padding);
+  const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   const ConvTile& tile = choose_conv_tile(lanes, taps);
   const PackedPanels dy = pack_panels(recorder, scratch, tile,
                                       {0,

@@ -7,10 +7,12 @@ foreach(tile 6x4 8x3 12x2 12x1)
   list(GET sizes 1 vectors)
   ballast_kernel(conv_tiles_${tile} CLASSES cpu GENERATOR conv_tiles
                  PARAMS pixels=${pixels} vectors=${vectors})
+  ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu GENERATOR conv_tiles
+                 PARAMS pixels=${pixels} vectors=${vectors} dense_store=false)
   ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                  PARAMS taps=${pixels} vectors=${vectors})
 endforeach()
-foreach(helper pack channels pad weight_sum)
+foreach(helper pack channels pad weight_sum rows weight_rows)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()
 

@@ -1,0 +1,184 @@
+// Convolution with few output channels per group (depthwise above all) on CPUs: lanes are pixels of
+// a row, weights are broadcast, and nothing is packed. The bandwidth decides: x and y are read and
+// written once, a work-group does whole planes.
+//
+//   conv_rows         y (or dx, with flipped weights) from padded planes
+//   conv_weight_rows  dw: sums over pixels in 16 partial sums per tap, added at the end
+//
+// Planes come with zeros around them (conv_pad); with a stride along x the pad kernel's rows are
+// read at symbolic strides.
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/pointwise/pointwise_math.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+// Results of a work-item in flight.
+constexpr int kWide = 2 * kLanes, kRows = 4;
+
+class ConvRows : public Generator<ConvRows> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
+      dilation_w{"dilation_w"}, is_flipped{"is_flipped"},
+      row_blocks_per_group{"row_blocks_per_group"};
+  Input<Buffer<float, 5>> in{"in"};            // (x, y, channel, group, n), padded
+  Input<Buffer<float, 5>> weights{"weights"};  // (kx, ky, channel, out channel, group)
+  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (out channel, group)
+  Input<Buffer<float, 5>> residual{"residual"};
+  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
+      has_relu{"has_relu"};
+  Output<Buffer<float, 5>> out{"out"};  // (x, y, out channel, group, n)
+
+  void generate() {
+    const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
+    taps = RDom(0, kernel_w, 0, kernel_h, 0, weights.dim(2).extent(), "taps");
+    const Expr kx = select(is_flipped != 0, kernel_w - 1 - taps.x, taps.x),
+               ky = select(is_flipped != 0, kernel_h - 1 - taps.y, taps.y);
+    product(x, y, o, g, n) = 0.0f;
+    product(x, y, o, g, n) = fused_multiply_add(
+        in(x * stride_w + taps.x * dilation_w, y * stride_h + taps.y * dilation_h, taps.z, g, n),
+        weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
+    Expr value = product(x, y, o, g, n);
+    value = select(has_bias != 0, strict_float(value + bias(o, g)), value);
+    value = select(has_scale != 0, strict_float(strict_float(value * scale(o, g)) + shift(o, g)),
+                   value);
+    value = select(has_residual != 0, strict_float(value + residual(x, y, o, g, n)), value);
+    out(x, y, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) {
+      in.dim(d).set_min(0);
+      weights.dim(d).set_min(0).set_stride(Expr());
+      residual.dim(d).set_min(0);
+      out.dim(d).set_min(0);
+    }
+    for (auto* vector : {&bias, &scale, &shift}) {
+      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
+    }
+    const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
+    const Expr is_dense = width >= kLanes && height >= kRows && stride_w == 1 && has_residual == 0;
+    const Expr is_3x3 = weights.dim(0).extent() == 3 && weights.dim(1).extent() == 3;
+    const Expr is_block = is_dense && width >= kWide && is_3x3;
+    Var xo("xo"), xi("xi"), xv("xv"), yo("yo"), yi("yi"), og("og");
+    Func func = out;
+    func.fuse(o, g, og);
+    const auto split = [&](Stage stage, int64_t lanes, int64_t rows) {
+      stage.split(x, xo, xi, int(lanes), TailStrategy::ShiftInwards)
+          .split(xi, xv, xi, std::min<int>(int(lanes), kLanes))
+          .split(y, yo, yi, int(rows), TailStrategy::ShiftInwards)
+          .split(yo, block, yo, row_blocks_per_group, TailStrategy::GuardWithIf)
+          .reorder(xi, xv, yi, xo, yo, block, og, n)
+          .unroll(xv)
+          .unroll(yi)
+          .gpu_blocks(block, og, n)
+          .never_partition_all();
+      if (lanes > 1) stage.vectorize(xi);
+    };
+    split(func.specialize(is_block), kWide, kRows);
+    split(func.specialize(is_dense), kLanes, kRows);
+    split(func.specialize(width >= kLanes), kLanes, 1);
+    split(Stage(func), 1, 1);
+    product.compute_at(out, xo).store_in(MemoryType::Stack);
+    product.bound_storage(x, kWide).bound_storage(y, kRows);
+    for (bool is_update : {false, true}) {
+      Stage stage = is_update ? product.update() : Stage(product);
+      if (is_update) stage.reorder(x, y, taps.x, taps.y, taps.z);
+      Stage block_stage = stage.specialize(is_block);
+      block_stage.vectorize(x, kLanes).unroll(x).unroll(y);
+      if (is_update) block_stage.unroll(taps.x).unroll(taps.y);
+      stage.specialize(is_dense).vectorize(x, kLanes).unroll(x).unroll(y);
+      stage.specialize(width >= kLanes).vectorize(x, kLanes);
+    }
+  }
+
+ private:
+  Var x{"x"}, y{"y"}, o{"o"}, g{"g"}, n{"n"}, block{"block"};
+  Func product{"product"};
+  RDom taps;
+};
+
+class ConvWeightRows : public Generator<ConvWeightRows> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
+      dilation_w{"dilation_w"};
+  Input<Buffer<float, 5>> in{"in"};   // (x, y, channel, group, n), padded
+  Input<Buffer<float, 5>> dy{"dy"};   // (x, y, out channel, group, n)
+  Output<Buffer<float, 5>> dw{"dw"};  // (kx, ky, channel, out channel, group)
+
+  void generate() {
+    const Expr width = dy.dim(0).extent(), rows = dy.dim(1).extent(), images = dy.dim(4).extent();
+    const Expr has_lanes = width >= kLanes;
+    const auto product = [&](const Expr& px, const Expr& py, const Expr& n, const Expr& total) {
+      return fused_multiply_add(
+          in(px * stride_w + kx * dilation_w, py * stride_h + ky * dilation_h, c, g, n),
+          dy(px, py, o, g, n), total);
+    };
+    // A row's last vector ends with the row; the lanes that it shares with the one before are off.
+    pixels =
+        RDom(0, select(has_lanes, (width + kLanes - 1) / kLanes, 0), 0, rows, 0, images, "pixels");
+    const Expr start = min(pixels.x * kLanes, width - kLanes);
+    lanes(l, kx, ky, c, o, g) = 0.0f;
+    const Expr old = lanes(l, kx, ky, c, o, g);
+    lanes(l, kx, ky, c, o, g) =
+        select(start + l >= pixels.x * kLanes, product(start + l, pixels.y, pixels.z, old), old);
+    tail = RDom(0, select(has_lanes, 0, width), 0, rows, 0, images, "tail");
+    rest(kx, ky, c, o, g) = 0.0f;
+    rest(kx, ky, c, o, g) = product(tail.x, tail.y, tail.z, rest(kx, ky, c, o, g));
+    std::vector<Expr> totals;
+    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, c, o, g));
+    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
+      for (size_t i = 0; i < totals.size() / 2; ++i) {
+        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
+      }
+    }
+    dw(kx, ky, c, o, g) = strict_float(totals[0] + rest(kx, ky, c, o, g));
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) {
+      in.dim(d).set_min(0);
+      dy.dim(d).set_min(0);
+      dw.dim(d).set_min(0);
+    }
+    const Expr is_3x3 = dw.dim(0).extent() == 3 && dw.dim(1).extent() == 3 && stride_w == 1;
+    Var xo("xo"), yo("yo");
+    Func func = dw;
+    const auto split = [&](Stage stage, int taps) {
+      stage.split(kx, xo, kx, taps, TailStrategy::RoundUp)
+          .split(ky, yo, ky, taps, TailStrategy::RoundUp)
+          .reorder(kx, ky, xo, yo, c, o, g)
+          .gpu_blocks(c, o, g)
+          .never_partition_all();
+    };
+    split(func.specialize(is_3x3), 3);
+    split(Stage(func), 1);
+    for (Func f : {lanes, rest}) {
+      f.compute_at(dw, xo).store_in(MemoryType::Stack).bound_storage(kx, 3).bound_storage(ky, 3);
+    }
+    lanes.bound_extent(l, kLanes).vectorize(l);
+    Stage update = lanes.update().reorder(l, kx, ky, pixels.x, pixels.y, pixels.z).vectorize(l);
+    update.specialize(is_3x3).unroll(kx).unroll(ky);
+    rest.update().reorder(kx, ky, tail.x, tail.y, tail.z);
+  }
+
+ private:
+  Var l{"l"}, kx{"kx"}, ky{"ky"}, c{"c"}, o{"o"}, g{"g"};
+  Func lanes{"lanes"}, rest{"rest"};
+  RDom pixels, tail;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvRows, conv_rows)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightRows, conv_weight_rows)
