@@ -4,7 +4,9 @@
 #include "kernels/kernels.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -38,23 +40,6 @@ int32_t diagonal_of(const AttentionConfig& c) {
   return static_cast<int32_t>(c.causal ? 0 : c.keys);
 }
 
-// Where an array lies: at the start of a slot, or somewhere in the workspace.
-struct Place {
-  uint32_t slot = 0;
-  int64_t offset = 0;  // elements
-};
-
-// Adds the last dimension by which kernels reach an offset: index 0 of a dimension that begins at
-// -1.
-Operand placed(Operand operand, const Place& place) {
-  operand.slot = place.slot;
-  operand.mins.assign(operand.extents.size(), 0);
-  operand.extents.push_back(2);
-  operand.strides.push_back(place.offset);
-  operand.mins.push_back(-1);
-  return operand;
-}
-
 // Dense, innermost dimension first.
 Operand dense(uint32_t slot, std::vector<int64_t> extents) {
   return dense_operand(slot, DType::kF32, Shape(extents.rbegin(), extents.rend()));
@@ -74,10 +59,12 @@ class Builder {
   const AttentionConfig& c;
   const int64_t groups;  // batch x heads
 
-  Place allocate(int64_t elements) {
-    const Place place{workspace_slot_, used_};
-    used_ += round_up(elements, kLanes);
-    return place;
+  // The slot of a new region of the workspace.
+  uint32_t allocate(int64_t elements) {
+    const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(float);
+    regions_.push_back({used_, bytes});
+    used_ += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+    return workspace_slot_ + static_cast<uint32_t>(regions_.size());
   }
 
   void launch(const std::string& kernel, const std::vector<HostArg>& args) {
@@ -89,7 +76,11 @@ class Builder {
     launch(c.mask == Mask::kNone ? kernel : kernel + "_mask", args);
   }
 
-  Plan finish() { return recorder_.finish(used_ * sizeof(float)); }
+  Plan finish() {
+    Plan plan = recorder_.finish(used_);
+    plan.regions = regions_;
+    return plan;
+  }
 
   // ---- layouts of the tiled kernels
 
@@ -99,44 +90,42 @@ class Builder {
   }
 
   // [bh][row][vector][lane] of whole vectors.
-  Operand vectors(const Place& place, int64_t count, int64_t depth) const {
-    return placed(dense(0, {kLanes, depth / kLanes, count, groups}), place);
+  Operand vectors(uint32_t slot, int64_t count, int64_t depth) const {
+    return dense(slot, {kLanes, depth / kLanes, count, groups});
   }
 
   // The same of the tensor in `slot`, whose rows are brought to `padded` elements if they are not.
   Operand padded_vectors(uint32_t slot, int64_t count, int64_t depth, int64_t padded) {
-    if (depth == padded) return vectors({slot, 0}, count, depth);
-    const Place place = allocate(groups * count * padded);
+    if (depth == padded) return vectors(slot, count, depth);
     const int64_t all = groups * count;
-    launch("attention_copy",
-           {placed(dense(0, {depth, all}), {slot, 0}), placed(dense(0, {padded, all}), place)});
-    return vectors(place, count, padded);
+    const uint32_t target = allocate(all * padded);
+    launch("attention_copy", {dense(slot, {depth, all}), dense(target, {padded, all})});
+    return vectors(target, count, padded);
   }
 
-  // Copies rows of `padded` elements at `place` into the tensor in `slot`.
-  void unpad(const Place& place, int64_t padded, uint32_t slot, int64_t count, int64_t depth) {
-    if (place.slot == slot) return;
+  // Copies rows of `padded` elements in slot `from` into the tensor in `slot`.
+  void unpad(uint32_t from, int64_t padded, uint32_t slot, int64_t count, int64_t depth) {
+    if (from == slot) return;
     const int64_t all = groups * count;
-    launch("attention_copy",
-           {placed(dense(0, {padded, all}), place), placed(dense(0, {depth, all}), {slot, 0})});
+    launch("attention_copy", {dense(from, {padded, all}), dense(slot, {depth, all})});
   }
 
   // The rows of a tensor as lanes of packed panels.
   Operand panels(uint32_t slot, int64_t count, int64_t depth) {
     const int64_t panel_count = ceil_div(count, kPanelLanes);
-    const Place place = allocate(groups * panel_count * depth * kPanelLanes);
-    const Operand result = placed(dense(0, {kLanes, 2, depth, panel_count, groups}), place);
+    const uint32_t place = allocate(groups * panel_count * depth * kPanelLanes);
+    const Operand result = dense(place, {kLanes, 2, depth, panel_count, groups});
     Operand target = result;
     std::string kernel = "attention_pack";
     if (depth % kLanes == 0) {
       kernel += "_shuffled";
-      target = placed({0,
-                       DType::kF32,
-                       {kLanes, kLanes, 2, depth / kLanes, panel_count, groups},
-                       {1, kPanelLanes, kLanes, kLanes * kPanelLanes, depth * kPanelLanes,
-                        depth * kPanelLanes * panel_count},
-                       {}},
-                      place);
+      target.extents = {kLanes, kLanes, 2, depth / kLanes, panel_count, groups};
+      target.strides = {1,
+                        kPanelLanes,
+                        kLanes,
+                        kLanes * kPanelLanes,
+                        depth * kPanelLanes,
+                        depth * kPanelLanes * panel_count};
     }
     launch(kernel, {rows(slot, count, depth), target});
     return result;
@@ -144,33 +133,26 @@ class Builder {
 
   // ---- masks, as [batch][head][query][key] to be added
 
-  void add_mask(std::vector<HostArg>& args, bool has_place) {
+  // Rows are of whole panels for the tiles.
+  void add_mask(std::vector<HostArg>& args, bool has_panels) {
     if (c.mask == Mask::kNone) return;
-    const int64_t width = has_place ? round_up(c.keys, kPanelLanes) : c.keys;
+    const int64_t width = has_panels ? round_up(c.keys, kPanelLanes) : c.keys;
     const int64_t all = c.mask_batch * c.mask_heads * c.mask_queries;
-    Place place{mask_slot_, 0};
-    if (c.mask == Mask::kKeep || width != c.keys) {
-      if (mask_.slot == 0) {
-        mask_ = allocate(all * width);
-        Operand source = dense(mask_slot_, {c.keys, all});
-        const Operand target = placed(dense(0, {width, all}), mask_);
-        if (c.mask == Mask::kKeep) {
-          source.dtype = DType::kBool;
-          launch("attention_keep", {source, target});
-        } else {
-          launch("attention_copy", {placed(source, {mask_slot_, 0}), target});
-        }
-      }
-      place = mask_;
+    if (!mask_ && c.mask == Mask::kAdd && width == c.keys) mask_ = mask_slot_;
+    if (!mask_) {
+      mask_ = allocate(all * width);
+      Operand source = dense(mask_slot_, {c.keys, all});
+      if (c.mask == Mask::kKeep) source.dtype = DType::kBool;
+      launch(c.mask == Mask::kKeep ? "attention_keep" : "attention_copy",
+             {source, dense(*mask_, {width, all})});
     }
     const int64_t per_head = c.mask_queries * width, per_batch = c.mask_heads * per_head;
-    Operand mask{place.slot,
-                 DType::kF32,
-                 {width, c.queries, c.heads, c.batch},
-                 {1, c.mask_queries == 1 ? 0 : width, c.mask_heads == 1 ? 0 : per_head,
-                  c.mask_batch == 1 ? 0 : per_batch},
-                 {}};
-    args.push_back(has_place ? placed(mask, place) : mask);
+    args.push_back(Operand{*mask_,
+                           DType::kF32,
+                           {width, c.queries, c.heads, c.batch},
+                           {1, c.mask_queries == 1 ? 0 : width, c.mask_heads == 1 ? 0 : per_head,
+                            c.mask_batch == 1 ? 0 : per_batch},
+                           {}});
   }
 
   // Enough tiles for a group to be worth its launch, enough groups to share out among cores.
@@ -182,8 +164,9 @@ class Builder {
  private:
   DeviceClass device_class_;
   uint32_t mask_slot_, workspace_slot_;
-  int64_t used_ = 0;
-  Place mask_;  // of the mask made ready; slot 0 before
+  uint64_t used_ = 0;  // bytes of the workspace
+  std::vector<Region> regions_;
+  std::optional<uint32_t> mask_;  // the slot of the mask made ready
   Recorder recorder_{SourceRules{/*fp_contract=*/false, /*may_alias=*/false}};
 };
 
@@ -214,22 +197,23 @@ Plan plan_tiles(const AttentionConfig& c) {
   const ForwardSlots slots(c);
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
   const int64_t padded = round_up(c.value_depth, kLanes);
-  const bool is_whole = padded == c.value_depth;
-  const Place out = is_whole ? Place{slots.out, 0} : b.allocate(b.groups * c.queries * padded);
+  const int64_t row_count = b.groups * c.queries;
+  const uint32_t out = padded == c.value_depth ? slots.out : b.allocate(row_count * padded);
+  const uint32_t lse_lanes = b.allocate(row_count * kLanes);
   std::vector<HostArg> args{b.rows(slots.q, c.queries, c.depth), b.panels(slots.k, c.keys, c.depth),
                             b.padded_vectors(slots.v, c.keys, c.value_depth, padded)};
   args.insert(args.end(), {static_cast<int32_t>(c.keys), diagonal_of(c), c.scale,
                            b.tiles_per_group(c.queries)});
   b.add_mask(args, true);
   args.push_back(b.vectors(out, c.queries, padded));
-  // Every lane of a row stores the same.
-  args.push_back(placed({slots.lse,
-                         DType::kF32,
-                         {kLanes, padded / kLanes, c.queries, b.groups},
-                         {0, 0, 1, c.queries},
-                         {}},
-                        {slots.lse, 0}));
+  // Whole vectors are stored, of which one lane is kept.
+  Operand lse = b.vectors(lse_lanes, c.queries, padded);
+  lse.strides = {1, 0, kLanes, kLanes * c.queries};
+  args.push_back(lse);
   b.launch_masked("attention_tiles", args);
+  Operand first_lane = dense(lse_lanes, {1, row_count});
+  first_lane.strides = {1, kLanes};
+  b.launch("attention_copy", {first_lane, dense(slots.lse, {1, row_count})});
   b.unpad(out, padded, slots.out, c.queries, c.value_depth);
   return b.finish();
 }
@@ -240,16 +224,15 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
   // dk and dv come from one kernel, as rows of as many vectors.
   const int64_t padded = round_up(std::max(c.depth, c.value_depth), kLanes);
   const int64_t stats_width = round_up(c.queries, kPanelLanes);
-  const Operand stats =
-      placed(dense(0, {stats_width, 2, b.groups}), b.allocate(b.groups * 2 * stats_width));
+  const Operand stats = dense(b.allocate(b.groups * 2 * stats_width), {stats_width, 2, b.groups});
   b.launch("attention_stats", {dense(slots.lse, {c.queries, b.groups}),
                                dense(slots.delta, {c.queries, b.groups}), stats});
   const auto place_of = [&](uint32_t slot, int64_t count, int64_t depth) {
-    return depth == padded ? Place{slot, 0} : b.allocate(b.groups * count * padded);
+    return depth == padded ? slot : b.allocate(b.groups * count * padded);
   };
-  const Place dq = place_of(slots.dq, c.queries, c.depth);
-  const Place dk = place_of(slots.dk, c.keys, c.depth);
-  const Place dv = place_of(slots.dv, c.keys, c.value_depth);
+  const uint32_t dq = place_of(slots.dq, c.queries, c.depth);
+  const uint32_t dk = place_of(slots.dk, c.keys, c.depth);
+  const uint32_t dv = place_of(slots.dv, c.keys, c.value_depth);
 
   std::vector<HostArg> args{b.rows(slots.q, c.queries, c.depth),
                             b.panels(slots.k, c.keys, c.depth),

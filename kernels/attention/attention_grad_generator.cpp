@@ -5,23 +5,15 @@
 //   transposed  rows are keys, lanes queries:  dk = ds' q and dv = p' dout
 //
 // Each kernel computes p anew: nothing is added to from two sides, and no scores are stored.
+#include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
-
-#include <limits>
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
 
-constexpr int kLanes = 16;
-constexpr int kPanel = 2;        // vectors in a packed panel of columns
-constexpr int kMaxVectors = 16;  // of a row: up to 256 elements
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
-  return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
-}
+using namespace attention;
 
 class AttentionGradTiles : public Generator<AttentionGradTiles> {
  public:
@@ -33,20 +25,20 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 
   using BufferInput = GeneratorInput<Buffer<float>>;
   Input<Buffer<float, 3>> a{"a"};          // q, transposed k: [bh][row][d]
-  Input<Buffer<float, 6>> b{"b"};          // k, transposed q: [bh][panel][d][vector][lane]
+  Input<Buffer<float, 5>> b{"b"};          // k, transposed q: [bh][panel][d][vector][lane]
   Input<Buffer<float, 3>> da{"da"};        // dout, transposed v: [bh][row][dv]
-  Input<Buffer<float, 6>> db{"db"};        // v, transposed dout, like b
-  Input<Buffer<float, 4>> stats{"stats"};  // [bh][lse, delta][query], see attention_stats
-  Input<Buffer<float, 5>> x{"x"};          // k, transposed q: [bh][column][vector][lane]
+  Input<Buffer<float, 5>> db{"db"};        // v, transposed dout, like b
+  Input<Buffer<float, 3>> stats{"stats"};  // [bh][lse, delta][query], see attention_stats
+  Input<Buffer<float, 4>> x{"x"};          // k, transposed q: [bh][column][vector][lane]
   Input<int> column_count{"column_count"};
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
   Input<int> tiles_per_group{"tiles_per_group"};
 
   void configure() {
-    if (transposed) dx_ = add_input<Buffer<float>>("dx", 5);  // dout, like x
-    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 5);
-    out_ = add_output<Buffer<>>("out", std::vector<Type>(transposed ? 2 : 1, Float(32)), 5);
+    if (transposed) dx_ = add_input<Buffer<float>>("dx", 4);  // dout, like x
+    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 4);
+    out_ = add_output<Buffer<>>("out", std::vector<Type>(transposed ? 2 : 1, Float(32)), 4);
   }
 
   void generate() {
@@ -57,8 +49,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   }
 
  private:
-  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, w{"w"}, r{"r"}, t{"t"}, d{"d"}, n{"n"}, j{"j"}, vo{"vo"},
-      vi{"vi"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
+  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, r{"r"}, t{"t"}, d{"d"}, n{"n"}, j{"j"}, vo{"vo"}, vi{"vi"},
+      yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
   RDom rb, js, kk;
   Func as{"as"}, das{"das"}, s{"s"}, scores{"scores"}, dp{"dp"}, p{"p"}, ds{"ds"}, state{"state"};
   std::vector<Func> products, staged;
@@ -99,10 +91,10 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     RDom k(0, depth, "k"), e(0, value_depth, "e");
     s(l, j, r, n, t, h) = 0.0f;
     s(l, j, r, n, t, h) =
-        fused_multiply_add(as(r, k, t, h), b(l, j % kPanel, k, panel, h, 0), s(l, j, r, n, t, h));
+        fused_multiply_add(as(r, k, t, h), b(l, j % kPanel, k, panel, h), s(l, j, r, n, t, h));
     dp(l, j, r, n, t, h) = 0.0f;
-    dp(l, j, r, n, t, h) = fused_multiply_add(das(r, e, t, h), db(l, j % kPanel, e, panel, h, 0),
-                                              dp(l, j, r, n, t, h));
+    dp(l, j, r, n, t, h) =
+        fused_multiply_add(das(r, e, t, h), db(l, j % kPanel, e, panel, h), dp(l, j, r, n, t, h));
 
     js = RDom(0, kPanel, 0, B / kLanes / kPanel, "js");
     restrict_to_tile(js, n * B + js.y * (kLanes * kPanel), kLanes * kPanel);
@@ -113,15 +105,15 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     if (mask_ != nullptr) {
       const Expr heads = mask_->dim(2).extent();
       const Expr last = column_count - 1;
-      score += transposed ? (*mask_)(row(), min(column, last), h % heads, h / heads, 0)
-                          : (*mask_)(column, row(), h % heads, h / heads, 0);
+      score += transposed ? (*mask_)(row(), min(column, last), h % heads, h / heads)
+                          : (*mask_)(column, row(), h % heads, h / heads);
     }
     p(l, j, r, n, t, h) = undef<float>();
     p(l, jj, r, n, t, h) =
-        exp_f32(select(is_visible(column), score, -kInfinity) - stats(at, 0, h, 0));
+        exp_of_scores(select(is_visible(column), score, -kInfinity) - stats(at, 0, h));
     ds(l, j, r, n, t, h) = undef<float>();
     ds(l, jj, r, n, t, h) =
-        p(l, jj, r, n, t, h) * (dp(l, jj, r, n, t, h) - stats(at, 1, h, 0)) * scale;
+        p(l, jj, r, n, t, h) * (dp(l, jj, r, n, t, h) - stats(at, 1, h)) * scale;
   }
 
   // state += strip x, block by block.
@@ -138,7 +130,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       product(l, v, r, n, t, h) =
           fused_multiply_add(strip(kk % kLanes, kk / kLanes, r, n, t, h),
                              source(l, min(v, min(source.dim(1).extent(), kMaxVectors) - 1),
-                                    min(n * B + kk, column_count - 1), h, 0),
+                                    min(n * B + kk, column_count - 1), h),
                              product(l, v, r, n, t, h));
       stage(l, v, r, n, t, h) = product(l, v, r, n, t, h);
       products.push_back(product);
@@ -159,8 +151,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       const FuncRef last = state(l, v, y % rows, y / rows, h);
       results.push_back(staged.size() == 1 ? Expr(last) : last[i]);
     }
-    out(l, v, y, h, w) = Tuple(std::vector<Expr>(results.size(), undef<float>()));
-    out(l, v, y, h, 0) = Tuple(results);
+    out(l, v, y, h) = Tuple(results);
   }
 
   void set_layouts() {
@@ -188,7 +179,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 
   template <class Tensor>
   static void set_vectors(Tensor& tensor) {
-    for (int i = 1; i < tensor.dimensions() - 1; ++i) tensor.dim(i).set_min(0);
+    for (int i = 1; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
     tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
     tensor.dim(1).set_stride(kLanes);
   }
@@ -196,8 +187,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void schedule_loops() {
     const int R = rows;
     Func out = *out_;
-    out.update()
-        .split(y, yo, yi, R, TailStrategy::GuardWithIf)
+    out.split(y, yo, yi, R, TailStrategy::GuardWithIf)
         .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
         .reorder(l, v, yi, tile, group, h)
         .gpu_blocks(group, h)
@@ -205,7 +195,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
         .never_partition_all();
     for (Func f : {as, das}) {
       f.compute_at(out, tile).store_in(MemoryType::Stack);
-      f.bound_extent(r, R).bound_extent(t, 1).bound_extent(h, 1).unroll(r);
+      f.bound_extent(r, R).bound_extent(t, 1).bound_extent(h, 1);
+      f.reorder(d, r, t, h).reorder_storage(d, r, t, h);
     }
     state.compute_at(out, tile).store_in(MemoryType::Stack);
     state.bound_extent(r, R).bound_extent(t, 1).bound_extent(h, 1).vectorize(l);

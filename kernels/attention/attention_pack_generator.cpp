@@ -15,11 +15,9 @@ constexpr int kLanes = 16;
 constexpr int kPanel = 2;  // vectors in a panel
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The last dimension of what lies in the workspace is its place there: an index of 0 is `stride`
-// elements behind the start (see Workspace in attention.cpp).
 template <class Tensor>
-void set_mins(Tensor& tensor, bool has_place) {
-  for (int d = 0; d < tensor.dimensions() - has_place; ++d) tensor.dim(d).set_min(0);
+void set_mins(Tensor& tensor) {
+  for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
 }
 
 // panels[bh][panel][d][vector][lane] of source[bh][row][d]: lanes are rows. Lanes past the last row
@@ -29,19 +27,17 @@ class AttentionPack : public Generator<AttentionPack> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
   Input<Buffer<float, 3>> source{"source"};
-  Output<Buffer<float, 6>> panels{"panels"};
+  Output<Buffer<float, 5>> panels{"panels"};
 
   void generate() {
     const Expr rows = source.dim(1).extent();
-    panels(l, v, d, p, h, w) = undef<float>();
-    panels(l, v, d, p, h, 0) = source(d, min((p * kPanel + v) * kLanes + l, rows - 1), h);
-    set_mins(source, false);
-    set_mins(panels, true);
+    panels(l, v, d, p, h) = source(d, min((p * kPanel + v) * kLanes + l, rows - 1), h);
+    set_mins(source);
+    set_mins(panels);
     panels.dim(0).set_bounds(0, kLanes);
     panels.dim(1).set_bounds(0, kPanel).set_stride(kLanes);
 
-    panels.update()
-        .split(p, po, pi, 8, TailStrategy::GuardWithIf)
+    panels.split(p, po, pi, 8, TailStrategy::GuardWithIf)
         .reorder(l, v, d, pi, po, h)
         .gpu_blocks(po, h)
         .unroll(l)
@@ -49,7 +45,7 @@ class AttentionPack : public Generator<AttentionPack> {
   }
 
  private:
-  Var l{"l"}, v{"v"}, d{"d"}, p{"p"}, po{"po"}, pi{"pi"}, h{"h"}, w{"w"};
+  Var l{"l"}, v{"v"}, d{"d"}, p{"p"}, po{"po"}, pi{"pi"}, h{"h"};
 };
 
 // The same where d is a multiple of 16, as panels[bh][panel][d / 16][vector][d % 16][lane]: a 16 x
@@ -59,7 +55,7 @@ class AttentionPackShuffled : public Generator<AttentionPackShuffled> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
   Input<Buffer<float, 3>> source{"source"};
-  Output<Buffer<float, 7>> panels{"panels"};
+  Output<Buffer<float, 6>> panels{"panels"};
 
   void generate() {
     const Expr rows = source.dim(1).extent();
@@ -72,16 +68,14 @@ class AttentionPackShuffled : public Generator<AttentionPackShuffled> {
       step(l, r, v, db, p, h) = steps.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, v, db, p, h);
       steps.push_back(step);
     }
-    panels(l, r, v, db, p, h, w) = undef<float>();
-    panels(l, r, v, db, p, h, 0) = steps.back()(l, r, v, db, p, h);
-    set_mins(source, false);
-    set_mins(panels, true);
+    panels(l, r, v, db, p, h) = steps.back()(l, r, v, db, p, h);
+    set_mins(source);
+    set_mins(panels);
     panels.dim(0).set_bounds(0, kLanes);
     panels.dim(1).set_bounds(0, kLanes);
     panels.dim(2).set_bounds(0, kPanel);
 
-    panels.update()
-        .split(p, po, pi, 8, TailStrategy::GuardWithIf)
+    panels.split(p, po, pi, 8, TailStrategy::GuardWithIf)
         .reorder(l, r, v, db, pi, po, h)
         .gpu_blocks(po, h)
         .vectorize(l)
@@ -94,7 +88,7 @@ class AttentionPackShuffled : public Generator<AttentionPackShuffled> {
   }
 
  private:
-  Var l{"l"}, r{"r"}, v{"v"}, db{"db"}, p{"p"}, po{"po"}, pi{"pi"}, h{"h"}, w{"w"};
+  Var l{"l"}, r{"r"}, v{"v"}, db{"db"}, p{"p"}, po{"po"}, pi{"pi"}, h{"h"};
 };
 
 // out[row][x] = source[row][x], 0 past its end: rows between a tensor and whole vectors, either
@@ -103,24 +97,20 @@ class AttentionCopy : public Generator<AttentionCopy> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
-  Input<Buffer<float, 3>> source{"source"};
-  Output<Buffer<float, 3>> out{"out"};
+  Input<Buffer<float, 2>> source{"source"};
+  Output<Buffer<float, 2>> out{"out"};
 
   void generate() {
     const Expr width = source.dim(0).extent();
-    out(x, y, w) = undef<float>();
-    out(x, y, 0) = select(x < width, source(min(x, width - 1), y, 0), 0.0f);
-    set_mins(source, true);
-    set_mins(out, true);
+    out(x, y) = select(x < width, source(min(x, width - 1), y), 0.0f);
+    set_mins(source);
+    set_mins(out);
     source.dim(0).set_stride(Expr());
-    out.update()
-        .split(y, yo, yi, 64, TailStrategy::GuardWithIf)
-        .gpu_blocks(yo)
-        .never_partition_all();
+    out.split(y, yo, yi, 64, TailStrategy::GuardWithIf).gpu_blocks(yo).never_partition_all();
   }
 
  private:
-  Var x{"x"}, y{"y"}, yo{"yo"}, yi{"yi"}, w{"w"};
+  Var x{"x"}, y{"y"}, yo{"yo"}, yi{"yi"};
 };
 
 // The additive form of a mask of booleans: 0 where true, else -infinity.
@@ -129,30 +119,24 @@ class AttentionKeep : public Generator<AttentionKeep> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
   Input<Buffer<uint8_t, 2>> source{"source"};
-  Output<Buffer<float, 3>> out{"out"};
+  Output<Buffer<float, 2>> out{"out"};
 
   void generate() {
     const Expr width = source.dim(0).extent();
     const Expr is_kept = source(min(x, width - 1), y) != cast<uint8_t>(0);
-    out(x, y, w) = undef<float>();
-    out(x, y, 0) = select(x < width && is_kept, 0.0f, -kInfinity);
-    set_mins(source, false);
-    set_mins(out, true);
+    out(x, y) = select(x < width && is_kept, 0.0f, -kInfinity);
+    set_mins(source);
+    set_mins(out);
     source.dim(0).set_stride(Expr());
     if (device_class.value() == "gpu") {
-      out.update()
-          .gpu_tile(x, y, xo, yo, xi, yi, 32, 8, TailStrategy::GuardWithIf)
-          .never_partition_all();
+      out.gpu_tile(x, y, xo, yo, xi, yi, 32, 8, TailStrategy::GuardWithIf).never_partition_all();
     } else {
-      out.update()
-          .split(y, yo, yi, 64, TailStrategy::GuardWithIf)
-          .gpu_blocks(yo)
-          .never_partition_all();
+      out.split(y, yo, yi, 64, TailStrategy::GuardWithIf).gpu_blocks(yo).never_partition_all();
     }
   }
 
  private:
-  Var x{"x"}, y{"y"}, xo{"xo"}, xi{"xi"}, yo{"yo"}, yi{"yi"}, w{"w"};
+  Var x{"x"}, y{"y"}, xo{"xo"}, xi{"xi"}, yo{"yo"}, yi{"yi"};
 };
 
 // out[bh][0] = lse and out[bh][1] = delta, with rows of whole vectors. A query that attends to
@@ -163,23 +147,22 @@ class AttentionStats : public Generator<AttentionStats> {
 
   Input<Buffer<float, 2>> lse{"lse"};
   Input<Buffer<float, 2>> delta{"delta"};
-  Output<Buffer<float, 4>> out{"out"};
+  Output<Buffer<float, 3>> out{"out"};
 
   void generate() {
     const Expr count = lse.dim(0).extent(), i = min(x, count - 1);
     const Expr shift =
         select(x >= count, kInfinity, eq(lse(i, h), -kInfinity), kInfinity, lse(i, h));
-    out(x, c, h, w) = undef<float>();
-    out(x, c, h, 0) = select(c == 0, shift, delta(i, h));
-    set_mins(lse, false);
-    set_mins(delta, false);
-    set_mins(out, true);
+    out(x, c, h) = select(c == 0, shift, delta(i, h));
+    set_mins(lse);
+    set_mins(delta);
+    set_mins(out);
     out.dim(1).set_bounds(0, 2);
-    out.update().reorder(x, c, h).unroll(c).gpu_blocks(h);
+    out.reorder(x, c, h).unroll(c).gpu_blocks(h);
   }
 
  private:
-  Var x{"x"}, c{"c"}, h{"h"}, w{"w"};
+  Var x{"x"}, c{"c"}, h{"h"};
 };
 
 }  // namespace

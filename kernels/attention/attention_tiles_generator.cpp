@@ -1,25 +1,15 @@
 // Attention on CPUs: one work-item takes tiles of `rows` query rows and walks over the keys in
 // blocks, keeping scores and probabilities of one block on its stack (FlashAttention's online
 // softmax: Dao et al. 2022, Milakov and Gimelshein 2018).
+#include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
-
-#include <limits>
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
 
-constexpr int kLanes = 16;
-constexpr int kPanel = 2;        // vectors in a packed panel of keys
-constexpr int kMaxVectors = 16;  // of a row: up to 256 elements
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
-  return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
-}
-
-Expr larger(const Expr& a, const Expr& b) { return select(lt(a, b), b, a); }
+using namespace attention;
 
 class AttentionTiles : public Generator<AttentionTiles> {
  public:
@@ -29,16 +19,16 @@ class AttentionTiles : public Generator<AttentionTiles> {
   GeneratorParam<int> block{"block", 256};
 
   Input<Buffer<float, 3>> q{"q"};            // [bh][row][d]
-  Input<Buffer<float, 6>> keys{"keys"};      // [place][bh][panel][d][vector][lane]
-  Input<Buffer<float, 5>> values{"values"};  // [place][bh][key][vector][lane]
+  Input<Buffer<float, 5>> keys{"keys"};      // [bh][panel][d][vector][lane]
+  Input<Buffer<float, 4>> values{"values"};  // [bh][key][vector][lane]
   Input<int> key_count{"key_count"};
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
   Input<int> tiles_per_group{"tiles_per_group"};
 
   void configure() {
-    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 5);
-    out_ = add_output<Buffer<>>("out", std::vector<Type>{Float(32), Float(32)}, 5);
+    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 4);
+    out_ = add_output<Buffer<>>("out", std::vector<Type>{Float(32), Float(32)}, 4);
   }
 
   void generate() {
@@ -53,13 +43,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
     RDom k(0, depth, "k");
     const Expr panel = min(b * (B / kLanes / kPanel) + j / kPanel, keys.dim(3).extent() - 1);
     dot(l, j, r, b, t, h) = 0.0f;
-    dot(l, j, r, b, t, h) = fused_multiply_add(qs(r, k, t, h), keys(l, j % kPanel, k, panel, h, 0),
-                                               dot(l, j, r, b, t, h));
+    dot(l, j, r, b, t, h) =
+        fused_multiply_add(qs(r, k, t, h), keys(l, j % kPanel, k, panel, h), dot(l, j, r, b, t, h));
     Expr masked = dot(l, j, r, b, t, h);
     const Expr key = b * B + j * kLanes + l;
     if (mask_ != nullptr) {
       const Expr heads = mask_->dim(2).extent();
-      masked += (*mask_)(key, row(r), h % heads, h / heads, 0);
+      masked += (*mask_)(key, row(r), h % heads, h / heads);
     }
     const auto at = [&](const Expr& e) { return substitute(j.name(), js.y * kPanel + js.x, e); };
     js = RDom(0, kPanel, 0, B / kLanes / kPanel, "js");
@@ -72,27 +62,19 @@ class AttentionTiles : public Generator<AttentionTiles> {
     jv.where(b * B + jv * kLanes < tile_limit);
     top_lanes(l, r, b, t, h) = -kInfinity;
     top_lanes(l, r, b, t, h) = larger(top_lanes(l, r, b, t, h), s(l, jv, r, b, t, h));
-    std::vector<Expr> lanes;
-    for (int i = 0; i < kLanes; ++i) lanes.push_back(top_lanes(i, r, b, t, h));
-    while (lanes.size() > 1) {
-      std::vector<Expr> half;
-      for (size_t i = 0; i < lanes.size(); i += 2) half.push_back(larger(lanes[i], lanes[i + 1]));
-      lanes = half;
-    }
-    top(r, b, t, h) = lanes[0];
-    const auto finite = [](const Expr& m) { return select(eq(m, -kInfinity), 0.0f, m); };
+    top(r, b, t, h) = reduce_lanes([&](int lane) { return top_lanes(lane, r, b, t, h); }, larger);
     p(l, j, r, b, t, h) = undef<float>();
-    p(l, jv, r, b, t, h) = exp_f32(s(l, jv, r, b, t, h) - finite(top(r, b, t, h)));
+    p(l, jv, r, b, t, h) = exp_of_scores(s(l, jv, r, b, t, h) - finite_or_zero(top(r, b, t, h)));
     sum_lanes(l, r, b, t, h) = 0.0f;
     sum_lanes(l, r, b, t, h) += p(l, jv, r, b, t, h);
 
     RDom kk(0, B, "kk");
     kk.where(b * B + kk < tile_limit);
     pv(l, v, r, b, t, h) = 0.0f;
-    pv(l, v, r, b, t, h) = fused_multiply_add(
-        p(kk % kLanes, kk / kLanes, r, b, t, h),
-        values(l, min(v, vector_count - 1), min(b * B + kk, key_count - 1), h, 0),
-        pv(l, v, r, b, t, h));
+    pv(l, v, r, b, t, h) =
+        fused_multiply_add(p(kk % kLanes, kk / kLanes, r, b, t, h),
+                           values(l, min(v, vector_count - 1), min(b * B + kk, key_count - 1), h),
+                           pv(l, v, r, b, t, h));
     staged(l, v, r, b, t, h) = pv(l, v, r, b, t, h);
 
     rb = RDom(0, (key_count + B - 1) / B, "rb");
@@ -102,24 +84,18 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr m_old = old[2], m_block = top(r, rb, t, h);
     const Expr is_up = lt(m_old, m_block);
     const Expr low = select(is_up, m_old, m_block), high = select(is_up, m_block, m_old);
-    const Expr e = exp_f32(low - finite(high));
+    const Expr e = exp_of_scores(low - finite_or_zero(high));
     const Expr alpha = select(is_up, e, 1.0f), beta = select(is_up, 1.0f, e);
     state(l, v, r, t, h) = Tuple(old[0] * alpha + staged(l, v, r, rb, t, h) * beta,
                                  old[1] * alpha + sum_lanes(l, r, rb, t, h) * beta, high);
 
-    std::vector<Expr> sums;
-    for (int i = 0; i < kLanes; ++i) sums.push_back(state(i, 0, r, t, h)[1]);
-    while (sums.size() > 1) {
-      std::vector<Expr> half;
-      for (size_t i = 0; i < sums.size(); i += 2) half.push_back(sums[i] + sums[i + 1]);
-      sums = half;
-    }
-    total(r, t, h) = sums[0];
-    const Expr sum = total(y % R, y / R, h);
-    const Tuple last = state(l, v, y % R, y / R, h);
+    const Expr sum = reduce_lanes([&](int lane) { return Expr(state(lane, 0, r, t, h)[1]); },
+                                  [](const Expr& x, const Expr& y) { return x + y; });
+    total(r, t, h) =
+        Tuple(select(eq(sum, 0.0f), 0.0f, 1.0f / sum), state(0, 0, r, t, h)[2] + log_f32(sum));
+    const Tuple row_total = total(y % R, y / R, h);
     Func out = *out_;
-    out(l, v, y, h, w) = Tuple(undef<float>(), undef<float>());
-    out(l, v, y, h, 0) = Tuple(select(eq(sum, 0.0f), 0.0f, last[0] / sum), last[2] + log_f32(sum));
+    out(l, v, y, h) = Tuple(Expr(state(l, v, y % R, y / R, h)[0]) * row_total[0], row_total[1]);
 
     q.dim(0).set_min(0);
     q.dim(1).set_min(0);
@@ -131,15 +107,14 @@ class AttentionTiles : public Generator<AttentionTiles> {
     }
     std::vector<OutputImageParam> buffers = out.output_buffers();
     layout(buffers[0]);
-    buffers[1].dim(0).set_stride(Expr());
+    buffers[1].dim(0).set_stride(1);
 
     // Schedule.
     for (Func f : {qs, total, state}) f.bound_extent(t, 1).bound_extent(h, 1);
     for (Func f : {dot, s, top_lanes, top, p, sum_lanes, pv, staged}) {
       f.bound_extent(t, 1).bound_extent(h, 1).bound_extent(b, 1);
     }
-    out.update()
-        .split(y, yo, yi, R, TailStrategy::GuardWithIf)
+    out.split(y, yo, yi, R, TailStrategy::GuardWithIf)
         .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
         .reorder(l, v, yi, tile, group, h)
         .gpu_blocks(group, h)
@@ -156,7 +131,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
         .never_partition_all();
     state.never_partition_all();
     qs.compute_at(out, tile).store_in(MemoryType::Stack);
-    qs.bound_extent(r, R).bound_storage(d, kMaxVectors * kLanes).unroll(r);
+    qs.bound_extent(r, R).bound_storage(d, kMaxVectors * kLanes).reorder_storage(d, r, t, h);
     staged.compute_at(state, vo).store_in(MemoryType::Stack);
     pv.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
     for (Func f : {staged, pv}) {
@@ -181,8 +156,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
   }
 
  private:
-  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, w{"w"}, r{"r"}, t{"t"}, d{"d"}, b{"b"}, j{"j"}, vo{"vo"},
-      vi{"vi"}, jo{"jo"}, ji{"ji"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
+  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, r{"r"}, t{"t"}, d{"d"}, b{"b"}, j{"j"}, vo{"vo"}, vi{"vi"},
+      jo{"jo"}, ji{"ji"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
   RDom rb, js;
   Func qs{"qs"}, dot{"dot"}, s{"s"}, top_lanes{"top_lanes"}, top{"top"}, p{"p"},
       sum_lanes{"sum_lanes"}, pv{"pv"}, staged{"staged"}, state{"state"}, total{"total"};
@@ -191,7 +166,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
 
   template <class Tensor>
   void layout(Tensor& tensor) {
-    for (int i = 1; i < tensor.dimensions() - 1; ++i) tensor.dim(i).set_min(0);
+    for (int i = 1; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
     tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
     tensor.dim(1).set_stride(kLanes);
   }
