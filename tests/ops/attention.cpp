@@ -159,12 +159,10 @@ void add_attention(OpFamilies& table) {
   table.references.insert(
       {{"scaled_dot_product_attention", attention}, {"attention_grad", attention_grad}});
   const Attrs causal = {{"causal", int64_t{1}}}, scaled = {{"scale", 1.5}};
-  add_both(table, {{}, 2, 3, 3, 2}, {}, true);
+  add_both(table, {{1}, 2, 3, 3, 2}, {}, true);
   add_both(table, {{}, 3, 3, 2, 2}, causal, true);
   const HostArray bias = real({2, 1, 3}, -1, 1);
-  add_both(table, {{2}, 2, 3, 2, 1}, scaled, false, &bias);
-  const HostArray row = real({3}, -1, 1);
-  add_both(table, {{}, 2, 3, 2, 1}, scaled, true, &row);
+  add_both(table, {{2}, 2, 3, 2, 1}, scaled, true, &bias);
   // The last query attends to nothing.
   const HostArray keep = keep_all_but({3, 3}, {1, 6, 7, 8});
   add_both(table, {{1, 1}, 3, 3, 2, 2}, {}, false, &keep);
