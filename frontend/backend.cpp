@@ -3,7 +3,6 @@
 #include "frontend/error.h"
 #include "frontend/plugin.h"
 
-#include <array>
 #include <cstdlib>
 
 namespace ballast {
@@ -12,7 +11,7 @@ namespace {
 
 const ballast_device_api& device_api() { return *plugin().device; }
 
-constexpr size_t kMaxOutputs = 8;
+constexpr size_t kSpareOutputs = 8;  // an op has at most this many more outputs than inputs
 constexpr size_t kMaxScalars = 4096;  // a loop over ever new numbers must not hold all of them
 
 // Never destroyed: tensors of static storage duration may outlive any static of ours.
@@ -141,10 +140,10 @@ std::vector<BufferPtr> Device::run(const std::string& name,
   std::vector<ballast_buffer*> handles;
   for (const BufferPtr& input : inputs) handles.push_back(input->handle());
   std::vector<BufferPtr> outputs;
-  std::array<ballast_buffer*, kMaxOutputs> output_handles{};
+  std::vector<ballast_buffer*> output_handles;
   for (const TensorType& type : prepared->outputs) {
     outputs.push_back(allocate(type.bytes()));
-    output_handles[outputs.size() - 1] = outputs.back()->handle();
+    output_handles.push_back(outputs.back()->handle());
   }
   BufferPtr workspace = prepared->workspace_size ? allocate(prepared->workspace_size) : nullptr;
   ballast_launch launch = BALLAST_INIT(ballast_launch);
@@ -247,8 +246,8 @@ std::vector<TensorType> infer(const std::string& name, const std::vector<TensorT
     if (found != state.inferred.end()) return found->second;
   }
   OpCall call(name, inputs, attrs);
-  std::array<ballast_tensor_desc, kMaxOutputs> descs;
-  descs.fill(BALLAST_INIT(ballast_tensor_desc));
+  std::vector<ballast_tensor_desc> descs(inputs.size() + kSpareOutputs,
+                                         BALLAST_INIT(ballast_tensor_desc));
   uint64_t count = 0;
   check(plugin().op->op_infer(call.get(), descs.data(), descs.size(), &count));
   std::vector<TensorType> types;

@@ -3,7 +3,6 @@
 #include "frontend/plugin.h"
 #include "frontend/primitive.h"
 
-#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -99,7 +98,7 @@ class Lowering {
     }
     OpCall call(equation.primitive, {}, equation.attrs);
     std::string where = to_string(equation.where);
-    std::array<ballast_value, 8> outputs{};
+    std::vector<ballast_value> outputs(equation.outputs.size());
     uint64_t count = 0;
     check(graph_api().graph_add_node(graph_, call.get(), inputs.data(), inputs.size(),
                                      to_abi(where), outputs.data(), outputs.size(), &count));

@@ -2,6 +2,19 @@
 
 namespace ballast::bench {
 
-std::vector<Case> random_rows() { return {}; }
+std::vector<Case> random_rows() {
+  const Operand key = of("i64", {2}), large = f32({4096, 1024});
+  const Attrs shape = {{"shape", std::vector<int64_t>{4096, 1024}}};
+  std::vector<Case> rows;
+  for (const char* op : {"random_bits", "random_uniform", "random_normal", "truncated_normal"}) {
+    rows.push_back({std::string(op) + "_4096x1024", op, shape, {key}});
+  }
+  rows.push_back({"bernoulli_4096x1024", "bernoulli", shape, {key}});
+  rows.push_back({"dropout_4096x1024", "dropout", {{"keep_prob", 0.9}}, {large, key}});
+  rows.push_back(
+      {"random_permutation_65536", "random_permutation", {{"n", int64_t{65536}}}, {key}});
+  for (Case& row : rows) row.is_compared = false;
+  return rows;
+}
 
 }  // namespace ballast::bench

@@ -1,5 +1,5 @@
-// The gradients of optimizer ops. Names: g is the output's cotangent, y the output, x the first
-// input.
+// The gradients of optimizer ops. The steps take lists: of every tensor in turn its operands, then
+// the scalars. The Adam family, RMSProp and Adagrad have none: nobody differentiates through them.
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -9,30 +9,64 @@ using namespace vjp_rules;
 
 namespace {
 
+// Adds to the gradient of a scalar.
+void add_to(Tensor& sum, const Tensor& more) { sum = sum.defined() ? sum + more : more; }
+
+// param' = param - lr grad
 std::vector<Tensor> apply_gradient_descent(const VjpArgs& args) {
-  const Tensor& grad = args.inputs[1];
-  const Tensor& lr = args.inputs[2];
-  return {g(args), -g(args) * lr, -ops::reduce_sum(g(args) * grad)};
+  std::vector<Tensor> gradients(args.inputs.size());
+  const Tensor& lr = args.inputs.back();
+  for (size_t t = 0; t < args.outputs.size(); ++t) {
+    const Tensor& dparam = args.cotangents[t];
+    if (!dparam.defined()) continue;
+    gradients[2 * t] = dparam;
+    gradients[2 * t + 1] = -dparam * lr;
+    add_to(gradients.back(), -ops::reduce_sum(dparam * args.inputs[2 * t + 1]));
+  }
+  return gradients;
 }
 
 // accum' = m accum + grad; param' = param - lr u, where u = accum', or grad + m accum' (Nesterov).
 std::vector<Tensor> apply_momentum(const VjpArgs& args) {
-  const Tensor& accum = args.inputs[1];
-  const Tensor& grad = args.inputs[2];
-  const Tensor& lr = args.inputs[3];
-  const Tensor& m = args.inputs[4];
-  const Tensor& new_accum = args.outputs[1];
-  Tensor dparam = or_zero(args.cotangents[0], args.outputs[0]);
-  Tensor dnew = or_zero(args.cotangents[1], new_accum);
-  Tensor du = -dparam * lr;
-  if (int_attr(args.attrs, "use_nesterov") == 0) {
-    dnew = dnew + du;
-    return {dparam, dnew * m, dnew, -ops::reduce_sum(dparam * new_accum),
-            ops::reduce_sum(dnew * accum)};
+  std::vector<Tensor> gradients(args.inputs.size());
+  const size_t scalars = args.inputs.size() - 2;
+  const Tensor& lr = args.inputs[scalars];
+  const Tensor& m = args.inputs[scalars + 1];
+  const bool is_nesterov = int_attr(args.attrs, "use_nesterov") != 0;
+  for (size_t t = 0; t < args.outputs.size() / 2; ++t) {
+    const Tensor& accum = args.inputs[3 * t + 1];
+    const Tensor& grad = args.inputs[3 * t + 2];
+    const Tensor& new_accum = args.outputs[2 * t + 1];
+    Tensor dparam = or_zero(args.cotangents[2 * t], args.outputs[2 * t]);
+    Tensor dnew = or_zero(args.cotangents[2 * t + 1], new_accum);
+    Tensor du = -dparam * lr;
+    dnew = dnew + (is_nesterov ? du * m : du);
+    gradients[3 * t] = dparam;
+    gradients[3 * t + 1] = dnew * m;
+    gradients[3 * t + 2] = is_nesterov ? dnew + du : dnew;
+    Tensor u = is_nesterov ? grad + m * new_accum : new_accum;
+    add_to(gradients[scalars], -ops::reduce_sum(dparam * u));
+    add_to(gradients[scalars + 1], ops::reduce_sum(dnew * accum));
+    if (is_nesterov) add_to(gradients[scalars + 1], ops::reduce_sum(du * new_accum));
   }
-  dnew = dnew + du * m;
-  return {dparam, dnew * m, dnew + du, -ops::reduce_sum(dparam * (grad + m * new_accum)),
-          ops::reduce_sum(dnew * accum) + ops::reduce_sum(du * new_accum)};
+  return gradients;
+}
+
+std::vector<Tensor> scale_tensors(const VjpArgs& args) {
+  std::vector<Tensor> gradients(args.inputs.size());
+  for (size_t t = 0; t < args.outputs.size(); ++t) {
+    const Tensor& dy = args.cotangents[t];
+    if (!dy.defined()) continue;
+    gradients[t] = dy * args.inputs.back();
+    add_to(gradients.back(), ops::reduce_sum(dy * args.inputs[t]));
+  }
+  return gradients;
+}
+
+std::vector<Tensor> global_norm(const VjpArgs& args) {
+  std::vector<Tensor> gradients;
+  for (const Tensor& input : args.inputs) gradients.push_back(input * (g(args) / y(args)));
+  return gradients;
 }
 
 }  // namespace
@@ -41,6 +75,14 @@ std::vector<Primitive> optimizer_primitives() {
   return {
       {"apply_gradient_descent", apply_gradient_descent},
       {"apply_momentum", apply_momentum},
+      {"apply_adam"},
+      {"apply_adam_weight_decay"},
+      {"apply_adamw"},
+      {"apply_rms_prop"},
+      {"apply_adagrad"},
+      {"scale_tensors", scale_tensors},
+      {"global_norm", global_norm},
+      {"all_finite", zero},
   };
 }
 

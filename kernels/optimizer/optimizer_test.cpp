@@ -1,47 +1,204 @@
+#include "kernels/optimizer/merge_launches.h"
+#include "kernels/optimizer/step_rules.h"
 #include "kernels/test_support.h"
+
+#include <algorithm>
 
 namespace ballast::kernels::testing {
 namespace {
 
 const int64_t kSizes[] = {0, 1, 7, 16, 100, 4096, 100003};
 
-TEST(Optimizer, SgdInPlaceAndApart) {
-  for (int64_t n : kSizes) {
-    if (is_too_large(n)) continue;
-    const HostTensor param = random_f32({n}, 1), grad = random_f32({n}, 2), rate = f32({}, {0.03f});
-    const auto p = param.as<float>(), g = grad.as<float>();
-    for (DeviceClass c : kClasses) {
-      for (int target : {-1, 0}) {
-        const auto got =
-            run_plan(plan_sgd(c, n), {param, grad, rate}, param.type, target).as<float>();
-        for (int64_t i = 0; i < n; ++i) ASSERT_FLOAT_EQ(got[i], p[i] - 0.03f * g[i]) << n;
+// Sensible scalars of a rule, in the order of optimizer.h.
+std::vector<float> scalars_of(const std::string& rule) {
+  if (rule == "scale") return {-0.7f};
+  if (rule == "sgd" || rule == "adagrad") return {0.03f};
+  if (rule == "rmsprop") return {0.01f, 0.9f, 0.5f, 1e-6f};
+  if (rule == "adam_weight_decay") return {0.01f, 0.9f, 0.99f, 1e-6f, 0.1f};
+  std::vector<float> values = {0.9f * 0.9f, 0.99f * 0.99f, 0.01f, 0.9f, 0.99f, 1e-6f};
+  if (rule == "adamw") values.push_back(0.1f);
+  return rule.rfind("adam", 0) == 0 ? values : std::vector<float>{0.01f, 0.9f};
+}
+
+struct Element {
+  double p, m, v;
+};
+
+// The formulas of optimizer.h for one element.
+Element stepped(const std::string& rule, Element e, double g, const std::vector<float>& values) {
+  const std::vector<double> s(values.begin(), values.end());
+  if (rule == "scale") return {e.p * s[0], 0, 0};
+  if (rule == "sgd") return {e.p - s[0] * g, 0, 0};
+  if (rule == "adagrad") {
+    const double m = e.m + g * g;
+    return {e.p - s[0] * g / std::sqrt(m), m, 0};
+  }
+  if (rule == "rmsprop") {
+    const double m = s[1] * e.m + (1 - s[1]) * g * g;
+    const double v = s[2] * e.v + s[0] * g / std::sqrt(m + s[3]);
+    return {e.p - v, m, v};
+  }
+  if (rule == "momentum" || rule == "momentum_nesterov") {
+    const double m = s[1] * e.m + g;
+    return {e.p - s[0] * (rule == "momentum" ? m : g + s[1] * m), m, 0};
+  }
+  const bool is_plain = rule == "adam_weight_decay";
+  const double beta1 = is_plain ? s[1] : s[3], beta2 = is_plain ? s[2] : s[4];
+  const double epsilon = is_plain ? s[3] : s[5], rate = is_plain ? s[0] : s[2];
+  const double m = beta1 * e.m + (1 - beta1) * g, v = beta2 * e.v + (1 - beta2) * g * g;
+  if (is_plain) return {e.p * (1 - rate * s[4]) - rate * m / (std::sqrt(v) + epsilon), m, v};
+  if (rule == "adamw") {
+    const double scale = std::sqrt(v / (1 - s[1])) + epsilon;
+    return {e.p * (1 - rate * s[6]) - rate / (1 - s[0]) * m / scale, m, v};
+  }
+  const double direction = rule == "adam" ? m : beta1 * m + (1 - beta1) * g;
+  const double r = rate * std::sqrt(1 - s[1]) / (1 - s[0]);
+  return {e.p - r * direction / (std::sqrt(v) + epsilon), m, v};
+}
+
+struct Operands {
+  std::vector<HostTensor> inputs;
+  std::vector<TensorType> outputs;
+  std::vector<int> in_place;
+};
+
+Operands operands_of(const StepRule& rule, const std::vector<int64_t>& sizes) {
+  Operands all;
+  uint32_t seed = 1;
+  for (int64_t n : sizes) {
+    for (uint32_t k = 0; k < 1 + rule.states; ++k) {
+      all.in_place.push_back(static_cast<int>(all.inputs.size()));
+      // States are squares in most rules.
+      all.inputs.push_back(random_f32({n}, seed++, k == 0 ? -2.0f : 0.1f));
+      all.outputs.push_back(all.inputs.back().type);
+    }
+    if (rule.has_gradient) all.inputs.push_back(random_f32({n}, seed++));
+  }
+  for (float value : scalars_of(rule.name)) all.inputs.push_back(f32({}, {value}));
+  return all;
+}
+
+void expect_step(const StepRule& rule, const std::vector<int64_t>& sizes, const Operands& given,
+                 const std::vector<HostTensor>& got, const std::string& what) {
+  const size_t ins = 1 + rule.states + (rule.has_gradient ? 1 : 0), outs = 1 + rule.states;
+  for (size_t t = 0; t < sizes.size(); ++t) {
+    const auto in = [&](size_t k) { return given.inputs[ins * t + k].as<float>(); };
+    const auto out = [&](size_t k) { return got[outs * t + k].as<float>(); };
+    const std::vector<float> p = in(0), none(sizes[t]);
+    const std::vector<float> m = rule.states > 0 ? in(1) : none, v = rule.states > 1 ? in(2) : none;
+    const std::vector<float> g = rule.has_gradient ? in(ins - 1) : none, new_p = out(0);
+    const std::vector<float> new_m = rule.states > 0 ? out(1) : none;
+    const std::vector<float> new_v = rule.states > 1 ? out(2) : none;
+    for (int64_t i = 0; i < sizes[t]; ++i) {
+      const Element want = stepped(rule.name, {p[i], m[i], v[i]}, g[i], scalars_of(rule.name));
+      ASSERT_NEAR(new_p[i], want.p, 2e-6) << what << " tensor " << t << " element " << i;
+      if (rule.states > 0) ASSERT_NEAR(new_m[i], want.m, 2e-6) << what << " " << i;
+      if (rule.states > 1) ASSERT_NEAR(new_v[i], want.v, 2e-6) << what << " " << i;
+    }
+  }
+}
+
+TEST(Optimizer, EveryRuleInPlaceAndApart) {
+  for (const StepRule& rule : kStepRules) {
+    for (int64_t n : kSizes) {
+      if (is_too_large(n)) continue;
+      const Operands given = operands_of(rule, {n});
+      for (DeviceClass c : kClasses) {
+        const Plan plan = plan_step(c, rule.name, {n});
+        EXPECT_TRUE(same_launches(plan, plan_step(c, rule.name, {n})));
+        const auto apart = run_plan(plan, given.inputs, given.outputs);
+        expect_step(rule, {n}, given, apart, rule.name);
+        const auto in_place = run_plan(plan, given.inputs, given.outputs, given.in_place);
+        for (size_t k = 0; k < apart.size(); ++k) EXPECT_EQ(apart[k].bytes, in_place[k].bytes);
       }
     }
   }
 }
 
-TEST(Optimizer, MomentumInPlaceAndApart) {
-  for (int64_t n : kSizes) {
-    if (is_too_large(n)) continue;
-    const HostTensor param = random_f32({n}, 3), accum = random_f32({n}, 4),
-                     grad = random_f32({n}, 5), rate = f32({}, {0.01f}), momentum = f32({}, {0.9f});
-    const auto p = param.as<float>(), a = accum.as<float>(), g = grad.as<float>();
+// Ten tensors: one merged launch of eight and one of the two others, each for whole vectors and for
+// what is left of them.
+TEST(Optimizer, ListsGiveTheBitsOfSingleTensors) {
+  const std::vector<int64_t> sizes = {5, 4096, 0, 16, 100, 3, 20000, 1, 33, 64, 48};
+  for (const char* name : {"scale", "sgd", "momentum", "adam", "adamw"}) {
+    const StepRule& rule = step_rule(name);
+    const Operands given = operands_of(rule, sizes);
+    const size_t ins = 1 + rule.states + (rule.has_gradient ? 1 : 0), outs = 1 + rule.states;
     for (DeviceClass c : kClasses) {
-      for (bool nesterov : {false, true}) {
-        const Plan plan = plan_momentum(c, n, nesterov);
-        EXPECT_TRUE(same_launches(plan, plan_momentum(c, n, nesterov)));
-        for (const std::vector<int>& targets : {std::vector<int>{-1, -1}, std::vector<int>{0, 1}}) {
-          const auto got = run_plan(plan, {param, accum, grad, rate, momentum},
-                                    {param.type, accum.type}, targets);
-          const auto new_param = got[0].as<float>(), new_accum = got[1].as<float>();
-          for (int64_t i = 0; i < n; ++i) {
-            const double want_accum = 0.9f * double{a[i]} + g[i];
-            const double step = nesterov ? g[i] + 0.9f * want_accum : want_accum;
-            ASSERT_NEAR(new_accum[i], want_accum, 1e-6) << class_name(c) << " " << n;
-            ASSERT_NEAR(new_param[i], p[i] - 0.01f * step, 1e-6) << class_name(c) << " " << n;
+      if (is_too_large(20000)) continue;
+      const Plan plan = plan_step(c, name, sizes);
+      EXPECT_LE(plan.launches.size(), 4u);
+      EXPECT_TRUE(same_launches(plan, plan_step(c, name, sizes)));
+      for (const auto& in_place : {std::vector<int>{}, given.in_place}) {
+        const auto got = run_plan(plan, given.inputs, given.outputs, in_place);
+        expect_step(rule, sizes, given, got, name);
+        for (size_t t = 0; t < sizes.size(); ++t) {
+          std::vector<HostTensor> inputs(given.inputs.begin() + ins * t,
+                                         given.inputs.begin() + ins * (t + 1));
+          inputs.insert(inputs.end(), given.inputs.begin() + ins * sizes.size(),
+                        given.inputs.end());
+          const std::vector<TensorType> types(given.outputs.begin() + outs * t,
+                                              given.outputs.begin() + outs * (t + 1));
+          const auto alone = run_plan(plan_step(c, name, {sizes[t]}), inputs, types);
+          for (size_t k = 0; k < outs; ++k) {
+            EXPECT_EQ(got[outs * t + k].bytes, alone[k].bytes) << name << " tensor " << t;
           }
         }
       }
+    }
+  }
+}
+
+TEST(Optimizer, SmallListsMerge) {
+  const Operands given = operands_of(step_rule("adam"), {16, 5, 40});
+  for (DeviceClass c : kClasses) {
+    const auto got = run_plan(plan_step(c, "adam", {16, 5, 40}), given.inputs, given.outputs);
+    expect_step(step_rule("adam"), {16, 5, 40}, given, got, class_name(c));
+  }
+}
+
+TEST(Optimizer, EqualLaunchesShareOneSource) {
+  const auto source_of = [](const std::vector<int64_t>& sizes) {
+    return plan_step(DeviceClass::kCpu, "adam", sizes).launches.at(0).source->id;
+  };
+  EXPECT_EQ(source_of({16, 16}), source_of({32, 64, 128}));
+  EXPECT_EQ(merge_launches({}).size(), 0u);
+}
+
+TEST(Optimizer, GlobalNormAndFiniteness) {
+  const std::vector<std::vector<int64_t>> lists = {
+      {},   {0},      {1},     {63},          {64},
+      {65}, {100, 7}, {16384}, {16385, 0, 3}, {50000, 16384, 1, 2, 3, 4, 5, 6, 7, 8}};
+  for (const auto& sizes : lists) {
+    std::vector<HostTensor> tensors;
+    double sum = 0;
+    int64_t total = 0;
+    for (int64_t n : sizes) {
+      tensors.push_back(random_f32({n}, static_cast<uint32_t>(n) + 3));
+      for (float x : tensors.back().as<float>()) sum += double{x} * x;
+      total += n;
+    }
+    if (is_too_large(total)) continue;
+    for (DeviceClass c : kClasses) {
+      const auto norm = [&] {
+        return run_plan(plan_global_norm(c, sizes), tensors, TensorType{DType::kF32, {}})
+            .as<float>()[0];
+      };
+      EXPECT_NEAR(norm(), std::sqrt(sum), 1e-6 * std::sqrt(sum)) << class_name(c) << " " << total;
+      EXPECT_EQ(norm(), norm());
+      const auto is_finite = [&] {
+        return run_plan(plan_all_finite(c, sizes), tensors, TensorType{DType::kBool, {}}).bytes[0];
+      };
+      EXPECT_EQ(is_finite(), 1);
+      if (total == 0) continue;
+      const auto holder = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+      const HostTensor kept = tensors[holder];
+      for (float bad : {NAN, INFINITY, -INFINITY}) {
+        auto values = kept.as<float>();
+        values[values.size() / 2] = bad;
+        tensors[holder] = f32({sizes[holder]}, values);
+        EXPECT_EQ(is_finite(), 0) << bad;
+      }
+      tensors[holder] = kept;
     }
   }
 }
