@@ -49,7 +49,8 @@ Work work_of(const Case& c, uint64_t input_bytes, uint64_t output_bytes,
              const std::vector<std::vector<int64_t>>& outputs) {
   Work work{flops_of(c, outputs), input_bytes, output_bytes};
   // What takes elements out of its input need not read the rest.
-  if (c.op == "gather" || starts(c.op, "slice") || c.op == "index_select") {
+  if (c.op == "slice") work.read = std::min(work.read, work.written);
+  if (c.op == "gather" || c.op == "index_select") {
     work.read = std::min(work.read, work.written + c.inputs.back().bytes());
   }
   return work;
