@@ -39,10 +39,10 @@ Operand unit(std::vector<int64_t> shape);
 Operand index(std::vector<int64_t> shape, int64_t limit);
 Operand of(const std::string& dtype, std::vector<int64_t> shape);
 
-// A node of a graph. Values are numbered: the case's inputs, then the steps' results in order. The
-// last step's results are the graph's.
+// A node of a graph. Values are numbered: the case's inputs, then the steps' results in order. What
+// no step reads is a result of the graph.
 struct Step {
-  std::string op;
+  std::string op;  // "constant" with attribute value: a scalar
   std::vector<uint32_t> inputs;
   Attrs attrs;
 };

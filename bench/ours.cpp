@@ -127,19 +127,39 @@ class OpRun final : public Ours {
   std::vector<device::Buffer*> slots_;
 };
 
+graph::ValueId add_scalar(graph::Graph& graph, double value) {
+  const auto scalar = static_cast<float>(value);
+  auto bytes = std::make_shared<std::vector<uint8_t>>(sizeof(scalar));
+  std::memcpy(bytes->data(), &scalar, sizeof(scalar));
+  return graph.add_constant({DType::kF32, {}}, bytes);
+}
+
 graph::Graph graph_of(const std::vector<TensorType>& inputs, const std::vector<Step>& steps) {
   graph::Graph graph;
-  std::vector<graph::ValueId> values, last;
+  std::vector<graph::ValueId> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     values.push_back(graph.add_input("x" + std::to_string(i), inputs[i]));
   }
+  std::vector<bool> is_read(inputs.size(), true);  // inputs are no results
   for (const Step& step : steps) {
-    std::vector<graph::ValueId> operands;
-    for (uint32_t number : step.inputs) operands.push_back(values.at(number));
-    last = graph.add_node(step.op, step.attrs, operands);
-    values.insert(values.end(), last.begin(), last.end());
+    std::vector<graph::ValueId> operands, results;
+    for (uint32_t number : step.inputs) {
+      operands.push_back(values.at(number));
+      is_read[number] = true;
+    }
+    if (step.op == "constant") {
+      results = {add_scalar(graph, std::get<double>(step.attrs.at("value")))};
+    } else {
+      results = graph.add_node(step.op, step.attrs, operands);
+    }
+    values.insert(values.end(), results.begin(), results.end());
+    is_read.resize(values.size(), false);
   }
-  graph.set_outputs(last);
+  std::vector<graph::ValueId> outputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!is_read[i]) outputs.push_back(values[i]);
+  }
+  graph.set_outputs(outputs);
   return graph;
 }
 

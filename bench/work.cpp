@@ -37,7 +37,7 @@ double flops_of(const Case& c, const std::vector<std::vector<int64_t>>& outputs)
     const auto& q = c.inputs[is_backward ? 1 : 0].shape;
     const auto& k = c.inputs[is_backward ? 2 : 1].shape;
     const double scores = product(q) * static_cast<double>(k[k.size() - 2]);
-    const double half = int_of(c, "is_causal") ? 0.5 : 1;
+    const double half = int_of(c, "causal") ? 0.5 : 1;
     return (is_backward ? 10 : 4) * scores * half;
   }
   return 0;

@@ -83,6 +83,42 @@ def gather(case, table, indices):
                            mode="clip"), out
 
 
+def generator():
+    return np.random.Generator(np.random.SFC64(1))
+
+
+def random_uniform(case, _):
+    g, out = generator(), np.empty(case["attrs"]["shape"], np.float32)
+    return lambda: g.random(out=out, dtype=np.float32), out
+
+
+def random_normal(case, _):
+    g, out = generator(), np.empty(case["attrs"]["shape"], np.float32)
+    return lambda: g.standard_normal(out=out, dtype=np.float32), out
+
+
+def random_permutation(case, _):
+    g, n = generator(), case["attrs"]["n"]
+    return lambda: g.permutation(n), np.arange(n)
+
+
+def randint(case, _):
+    g, a = generator(), case["attrs"]
+    call = lambda: g.integers(a["low"], a["high"], a["shape"], dtype=np.int32)
+    return call, call()
+
+
+def dropout(case, x, _):
+    g, keep, out = generator(), np.float32(case["attrs"]["keep_prob"]), np.empty_like(x)
+    u = np.empty_like(x)
+
+    def run():
+        g.random(out=u, dtype=np.float32)
+        np.multiply(x, u < keep, out=out)
+        np.multiply(out, 1 / keep, out=out)
+    return run, out
+
+
 def add_mul(_, a, b, c):
     out = a + b
 
@@ -98,7 +134,9 @@ MAKERS = {
     "cumsum": lambda case, x: with_out(np.cumsum, x, axis=case["attrs"].get("axis", 0)),
     "argmax": arg, "argmin": arg, "slice": sliced, "concat": concat, "split": split,
     "flip": flip, "pad": pad,
-    "gather": gather, "index_select": gather, "chain_add_mul": add_mul,
+    "gather": gather, "random_uniform": random_uniform, "random_normal": random_normal,
+    "random_permutation": random_permutation, "randint": randint, "dropout": dropout,
+    "index_select": gather, "chain_add_mul": add_mul,
     "tile": lambda case, x: (lambda: np.tile(x, case["attrs"]["multiples"]),
                              np.tile(x, case["attrs"]["multiples"])),
     "relu": lambda _, x: with_out(np.maximum, x, np.float32(0)),

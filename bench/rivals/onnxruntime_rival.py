@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import worker
 
-OPSET = 21
+OPSET = 23
 UNARY = {"relu": "Relu", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "tanh": "Tanh",
          "sigmoid": "Sigmoid", "erf": "Erf", "abs": "Abs", "floor": "Floor", "neg": "Neg",
          "sign": "Sign"}
@@ -50,7 +50,7 @@ class Model:
         values = [helper.make_tensor_value_info(o, TensorProto.UNDEFINED, None) for o in outputs]
         graph = helper.make_graph(self.nodes, "case", inputs, values, self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
-                                  ir_version=10)
+                                  ir_version=11)
         for value in model.graph.output:
             value.ClearField("type")
         options = onnxruntime.SessionOptions()
@@ -154,6 +154,15 @@ def cross_entropy_grad(m, _):
     return [m.add("Mul", [difference, m.add("Unsqueeze", [dloss, m.constant([1])])])]
 
 
+def attention(m, attrs):
+    more = {"scale": attrs["scale"]} if attrs.get("scale") else {}
+    return [m.add("Attention", m.inputs[:3], is_causal=attrs.get("causal", 0), **more)]
+
+
+def norm(m, attrs, op, **more):
+    return [m.add(op, m.inputs, epsilon=attrs.get("epsilon", 1e-5), **more)]
+
+
 def scale_gelu_residual(m, _):
     x, scale, shift, residual = m.inputs
     inner = m.add("Add", [m.add("Mul", [x, scale]), shift])
@@ -184,6 +193,12 @@ MAKERS = {
     "tile": lambda m, a: [m.add("Tile", [m.inputs[0], m.constant(a["multiples"])])],
     "select": lambda m, _: [m.add("Where", m.inputs)],
     "chain_add_mul": lambda m, _: [m.add("Mul", [m.add("Add", m.inputs[:2]), m.inputs[2]])],
+    "scaled_dot_product_attention": attention,
+    "layer_norm": lambda m, a: norm(m, a, "LayerNormalization", axis=a.get("begin_norm_axis", -1)),
+    "rms_norm": lambda m, a: norm(m, {"epsilon": 1e-6, **a}, "RMSNormalization",
+                                  axis=a.get("begin_norm_axis", -1)),
+    "group_norm": lambda m, a: norm(m, a, "GroupNormalization", num_groups=a["num_groups"]),
+    "batch_norm_inference": lambda m, a: norm(m, a, "BatchNormalization"),
     "chain_scale_gelu_residual": scale_gelu_residual,
 }
 MAKERS.update({name: lambda m, _, op=op: [m.add(op, m.inputs)]
