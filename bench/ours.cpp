@@ -109,8 +109,11 @@ class OpRun final : public Ours {
       for (const device::BufferPtr& buffer : list) slots_.push_back(buffer.get());
     }
     if (plan_.workspace_bytes > 0) {
-      workspace_ = device::Buffer::create(device(), plan_.workspace_bytes);
-      slots_.push_back(workspace_.get());
+      workspace_.push_back(device::Buffer::create(device(), plan_.workspace_bytes));
+      for (const kernels::Region& region : plan_.regions) {
+        workspace_.push_back(device::Buffer::view(workspace_[0], region.offset, region.bytes));
+      }
+      for (const device::BufferPtr& buffer : workspace_) slots_.push_back(buffer.get());
     }
   }
 
@@ -123,7 +126,7 @@ class OpRun final : public Ours {
   }
 
   graph::Plan plan_;
-  device::BufferPtr workspace_;
+  std::vector<device::BufferPtr> workspace_;  // whole, then its regions
   std::vector<device::Buffer*> slots_;
 };
 
