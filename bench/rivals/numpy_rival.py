@@ -83,6 +83,27 @@ def gather(case, table, indices):
                            mode="clip"), out
 
 
+def gather_grad(case, indices, dy):
+    out = np.zeros(case["attrs"]["shape"], dy.dtype)
+    if case["attrs"].get("axis", 0) != 0:
+        raise ValueError("rows only")
+
+    def run():
+        out[...] = 0
+        np.add.at(out, indices, dy)
+    return run, out
+
+
+def one_hot(case, indices):
+    out = np.zeros((indices.size, case["attrs"]["depth"]), np.float32)
+    rows = np.arange(indices.size)
+
+    def run():
+        out[...] = 0
+        out[rows, indices] = 1
+    return run, out
+
+
 def generator():
     return np.random.Generator(np.random.SFC64(1))
 
@@ -134,7 +155,8 @@ MAKERS = {
     "cumsum": lambda case, x: with_out(np.cumsum, x, axis=case["attrs"].get("axis", 0)),
     "argmax": arg, "argmin": arg, "slice": sliced, "concat": concat, "split": split,
     "flip": flip, "pad": pad,
-    "gather": gather, "random_uniform": random_uniform, "random_normal": random_normal,
+    "gather": gather, "gather_grad": gather_grad, "one_hot": one_hot,
+    "random_uniform": random_uniform, "random_normal": random_normal,
     "random_permutation": random_permutation, "randint": randint, "dropout": dropout,
     "index_select": gather, "chain_add_mul": add_mul,
     "tile": lambda case, x: (lambda: np.tile(x, case["attrs"]["multiples"]),

@@ -132,6 +132,12 @@ def pad(m, attrs):
                           m.constant(attrs.get("value", 0.0), np.float32)])]
 
 
+def one_hot(m, attrs):
+    indices = m.add("Cast", m.inputs, to=TensorProto.INT64)
+    return [m.add("OneHot", [indices, m.constant([attrs["depth"]]),
+                             m.constant([0, 1], np.float32)], axis=attrs["axis"])]
+
+
 def split(m, attrs):
     sizes = attrs["sizes"]
     return m.add("Split", [m.inputs[0], m.constant(sizes)], outputs=len(sizes),
@@ -175,7 +181,7 @@ def silu(m, _):
 
 MAKERS = {
     "matmul": matmul, "conv2d": conv2d, "slice": sliced, "pad": pad, "silu": silu,
-    "split": split, "softmax_cross_entropy": cross_entropy,
+    "split": split, "one_hot": one_hot, "softmax_cross_entropy": cross_entropy,
     "softmax_cross_entropy_grad": cross_entropy_grad,
     "max_pool2d": lambda m, a: pool2d(m, a, "MaxPool"),
     "avg_pool2d": lambda m, a: pool2d(m, a, "AveragePool"),

@@ -33,6 +33,15 @@ std::vector<Case> shape_rows() {
        {f32({392, 768})}},
       {"flip_columns", "flip", {{"axes", Ints{1}}}, {f32({1024, 1024})}},
       {"gather_rows", "gather", {{"axis", int64_t{0}}}, {f32({10000, 256}), index({4096}, 10000)}},
+      {"gather_columns", "gather", {{"axis", int64_t{1}}}, {f32({1024, 1024}), index({512}, 1024)}},
+      {"embedding_grad",
+       "gather_grad",
+       {{"shape", Ints{10000, 256}}, {"axis", int64_t{0}}},
+       {index({4096}, 10000), f32({4096, 256})}},
+      {"one_hot_4096x1000",
+       "one_hot",
+       {{"depth", int64_t{1000}}, {"axis", int64_t{-1}}},
+       {index({4096}, 1000)}},
   };
 }
 
