@@ -104,6 +104,33 @@ def one_hot(case, indices):
     return run, out
 
 
+def adam(case, *arrays):
+    """Tensor by tensor, into arrays made once."""
+    tensors, scalars = arrays[:-6], [float(s) for s in arrays[-6:]]
+    b1_power, b2_power, rate, b1, b2, epsilon = scalars
+    step = np.float32(rate * np.sqrt(1 - b2_power) / (1 - b1_power))
+    groups = [tensors[i:i + 4] for i in range(0, len(tensors), 4)]
+    outs = [np.empty_like(x) for group in groups for x in group[:3]]
+    scratch = [np.empty_like(group[0]) for group in groups]
+
+    def run():
+        for i, ((p, m, v, g), t) in enumerate(zip(groups, scratch)):
+            p_new, m_new, v_new = outs[3 * i:3 * i + 3]
+            np.multiply(m, np.float32(b1), out=m_new)
+            np.multiply(g, np.float32(1 - b1), out=t)
+            np.add(m_new, t, out=m_new)
+            np.multiply(g, g, out=t)
+            np.multiply(t, np.float32(1 - b2), out=t)
+            np.multiply(v, np.float32(b2), out=v_new)
+            np.add(v_new, t, out=v_new)
+            np.sqrt(v_new, out=t)
+            np.add(t, np.float32(epsilon), out=t)
+            np.divide(m_new, t, out=t)
+            np.multiply(t, step, out=t)
+            np.subtract(p, t, out=p_new)
+    return run, outs
+
+
 def generator():
     return np.random.Generator(np.random.SFC64(1))
 
@@ -155,7 +182,7 @@ MAKERS = {
     "cumsum": lambda case, x: with_out(np.cumsum, x, axis=case["attrs"].get("axis", 0)),
     "argmax": arg, "argmin": arg, "slice": sliced, "concat": concat, "split": split,
     "flip": flip, "pad": pad,
-    "gather": gather, "gather_grad": gather_grad, "one_hot": one_hot,
+    "gather": gather, "gather_grad": gather_grad, "one_hot": one_hot, "apply_adam": adam,
     "random_uniform": random_uniform, "random_normal": random_normal,
     "random_permutation": random_permutation, "randint": randint, "dropout": dropout,
     "index_select": gather, "chain_add_mul": add_mul,

@@ -79,6 +79,16 @@ std::vector<Variant> sgd(const Case& c) {
   return {{"openblas", run, [y] { return std::vector<std::vector<float>>{*y}; }}};
 }
 
+std::vector<Variant> norm(const Case& c) {
+  if (c.inputs.size() != 1) return {};
+  const Values x = input(c, 0);
+  const auto y = std::make_shared<float>();
+  const auto run = [=](int count) {
+    for (int i = 0; i < count; ++i) *y = cblas_snrm2(static_cast<int>(x->size()), x->data(), 1);
+  };
+  return {{"openblas", run, [y] { return std::vector<std::vector<float>>{{*y}}; }}};
+}
+
 }  // namespace
 }  // namespace ballast::bench
 
@@ -90,6 +100,7 @@ int main() {
   return serve("openblas", version, [](const Case& c) -> std::vector<Variant> {
     if (c.op == "matmul") return matmul(c);
     if (c.op == "apply_gradient_descent") return sgd(c);
+    if (c.op == "global_norm") return norm(c);
     return {};
   });
 }
