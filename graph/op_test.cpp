@@ -208,6 +208,36 @@ TEST(Op, ConvolutionAndPooling) {
   });
 }
 
+TEST(Op, Attention) {
+  const TensorType q = f32({2, 3, 4, 8}), k = f32({2, 3, 5, 8}), v = f32({2, 3, 5, 6});
+  const TensorType out = f32({2, 3, 4, 6}), row = f32({2, 3, 4});
+  const std::string forward = "scaled_dot_product_attention";
+  EXPECT_EQ(infer_types(forward, {}, {q, k, v}), (std::vector<TensorType>{out, row}));
+  EXPECT_EQ(infer_types("attention_grad", {}, {out, q, k, v, row, row}),
+            (std::vector<TensorType>{q, k, v}));
+  const auto refuses = [&](const std::string& message, std::vector<TensorType> in) {
+    expect_error(Code::kInvalidArgument, message, [&] { infer_types(forward, {}, in); });
+  };
+  refuses("q, k and v need rank 2 or more, got f32[8]", {f32({8}), k, v});
+  refuses("k is f32[2, 3, 5, 6], expected f32[2, 3, 5, 8] beside q f32[2, 3, 4, 8]", {q, v, v});
+  refuses("v is f32[2, 3, 4, 6], expected f32[2, 3, 5, 6] beside k f32[2, 3, 5, 8]", {q, k, out});
+  refuses(
+      "the mask is f32[4, 1], expected bool or f32 that broadcasts to [2, 3, 4, 5] and has all 5",
+      {q, k, v, f32({4, 1})});
+  refuses("the mask is i32[4, 5]", {q, k, v, {DType::kI32, {4, 5}}});
+  refuses("the mask is bool[2, 4, 5]", {q, k, v, {DType::kBool, {2, 4, 5}}});
+  expect_error(Code::kInvalidArgument, "dout is f32[2, 3, 4, 8], expected f32[2, 3, 4, 6]", [&] {
+    infer_types("attention_grad", {}, {q, q, k, v, row, row});
+  });
+  expect_error(Code::kInvalidArgument, "delta is f32[2, 3, 4, 6], expected f32[2, 3, 4]", [&] {
+    infer_types("attention_grad", {}, {out, q, k, v, row, out});
+  });
+  const TensorType deep = f32({2, 3, 2, 4, 8});
+  expect_error(Code::kUnimplemented, "broadcast it to [2, 3, 2] first", [&] {
+    infer_types(forward, {}, {deep, deep, deep, f32({2, 1, 2, 4, 4})});
+  });
+}
+
 TEST(Op, ListingIsSortedAndComplete) {
   std::string last;
   for (const OpDef* op : list_ops()) {
