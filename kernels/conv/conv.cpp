@@ -72,6 +72,11 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   if (device_class == DeviceClass::kCpu) {
+    const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
+    const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
+    if (has_stride && is_split && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
+      return plan_conv2d_input_grad_strided(c);
+    }
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
                                                     : plan_conv2d_input_grad_tiles(c);
   }

@@ -52,8 +52,8 @@ Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, in
   return channels;
 }
 
-// Taps of a chunk: their weights, at most 64 lanes wide, take about half of a first level cache.
-constexpr int64_t kChunkTaps = 144;
+// Taps of a chunk: their weights, at most 64 lanes wide, fit the second level cache easily. From 72 to
+constexpr int64_t kChunkTaps = 288;
 
 void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
   const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
@@ -242,6 +242,45 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
   Scratch scratch(3);
   p.in = pad_gradient(recorder, scratch, 0, c);
   record(recorder, scratch, p);
+  return scratch.finish(recorder);
+}
+
+Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
+  const int64_t channels = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
+  const int64_t out_h = c.out_h(), out_w = c.out_w(), plane = out_h * out_w;
+  Problem p{};
+  p.batch = c.batch, p.groups = c.groups;
+  p.channels = c.out_channels / c.groups, p.lanes = channels * taps;
+  p.out_h = out_h, p.out_w = out_w;
+  p.kernel_h = p.kernel_w = p.stride_h = p.stride_w = p.dilation_h = p.dilation_w = 1;
+  p.weights = {1,
+               DType::kF32,
+               {p.lanes, 1, 1, p.channels, c.groups},
+               {1, 0, 0, p.lanes, p.channels * p.lanes},
+               {}};
+  p.bias = p.scale = p.shift = {1, DType::kF32, {1}, {0}, {}};
+  p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
+  p.in = {0, out_w, plane, c.out_channels * plane};
+
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Scratch scratch(3);
+  const int64_t planes_count = c.batch * c.in_channels;
+  p.out = planes(scratch.add(planes_count * taps * plane), c.batch, c.groups, p.lanes, plane);
+  record(recorder, scratch, p);
+  const int64_t across = c.width / c.stride_w, down = c.height / c.stride_h;
+  recorder.call(aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
+                {number(c.top), number(c.left), number(c.stride_h), number(c.stride_w),
+                 number(ceil_div(c.kernel_h, c.stride_h)), number(ceil_div(c.kernel_w, c.stride_w)),
+                 Operand{p.out.slot,
+                         DType::kF32,
+                         {out_w, out_h, c.kernel_w, c.kernel_h, planes_count},
+                         {1, out_w, plane, plane * c.kernel_w, plane * taps},
+                         {}},
+                 Operand{2,
+                         DType::kF32,
+                         {across, c.stride_w, down, c.stride_h, planes_count},
+                         {c.stride_w, 1, c.stride_h * c.width, c.width, c.height * c.width},
+                         {}}});
   return scratch.finish(recorder);
 }
 

@@ -63,6 +63,9 @@ PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& t
 
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
+// For strides that divide x's extents: all products of dy and weights first, then their sums, so
+// that no zeros between the strides are multiplied.
+Plan plan_conv2d_input_grad_strided(const ConvConfig& config);
 Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config);
 
 // The same with pixels in the lanes, for few output channels per group.

@@ -130,6 +130,8 @@ class ConvTiles : public Generator<ConvTiles> {
     base.bound_extent(q, pixels).unroll(q);
     product.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
     product.update().reorder(l, v, q, taps.x, taps.y, taps.z).vectorize(l).unroll(v).unroll(q);
+    // A loop of three rounds costs as much as it does.
+    product.update().specialize(kernel_w == 3).unroll(taps.x);
   }
 
  private:
@@ -251,6 +253,50 @@ class ConvPad : public Generator<ConvPad> {
   Var x{"x"}, y{"y"}, p{"p"};
 };
 
+// dx from the products of dy with every tap of the weights: each element adds the products of the
+// windows that hold it. x = xq stride + xr, and y likewise.
+class ConvGather : public Generator<ConvGather> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> top{"top"}, left{"left"}, stride_h{"stride_h"}, stride_w{"stride_w"}, hits_h{"hits_h"},
+      hits_w{"hits_w"};
+  Input<Buffer<float, 5>> products{"products"};  // (ox, oy, kx, ky, plane)
+  Output<Buffer<float, 5>> dx{"dx"};             // (xq, xr, yq, yr, plane)
+
+  void generate() {
+    hits = RDom(0, hits_w, 0, hits_h, "hits");
+    const Expr ox = xq + (xr + left) / stride_w - hits.x,
+               kx = (xr + left) % stride_w + hits.x * stride_w;
+    const Expr oy = yq + (yr + top) / stride_h - hits.y,
+               ky = (yr + top) % stride_h + hits.y * stride_h;
+    const Expr windows_w = products.dim(0).extent(), windows_h = products.dim(1).extent(),
+               taps_w = products.dim(2).extent(), taps_h = products.dim(3).extent();
+    const Expr is_hit =
+        kx < taps_w && ky < taps_h && ox >= 0 && ox < windows_w && oy >= 0 && oy < windows_h;
+    const Expr value = products(clamp(ox, 0, windows_w - 1), clamp(oy, 0, windows_h - 1),
+                                min(kx, taps_w - 1), min(ky, taps_h - 1), p);
+    total(xq, xr, yq, yr, p) = 0.0f;
+    total(xq, xr, yq, yr, p) = strict_float(total(xq, xr, yq, yr, p) + select(is_hit, value, 0.0f));
+    dx(xq, xr, yq, yr, p) = total(xq, xr, yq, yr, p);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) {
+      products.dim(d).set_min(0);
+      dx.dim(d).set_min(0);
+    }
+    Func(dx).output_buffer().dim(0).set_stride(Expr());
+    Func(dx).reorder(xq, xr, yr, yq, p).gpu_blocks(yq, p).never_partition_all();
+    total.compute_at(dx, xq).store_in(MemoryType::Register);
+    total.update().reorder(xq, xr, yq, yr, p, hits.x, hits.y);
+  }
+
+ private:
+  Var xq{"xq"}, xr{"xr"}, yq{"yq"}, yr{"yr"}, p{"p"};
+  Func total{"total"};
+  RDom hits;
+};
+
 }  // namespace
 }  // namespace ballast::kernels
 
@@ -258,3 +304,4 @@ HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvTiles, conv_tiles)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPack, conv_pack)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvChannels, conv_channels)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPad, conv_pad)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvGather, conv_gather)
