@@ -130,8 +130,6 @@ class ConvTiles : public Generator<ConvTiles> {
     base.bound_extent(q, pixels).unroll(q);
     product.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
     product.update().reorder(l, v, q, taps.x, taps.y, taps.z).vectorize(l).unroll(v).unroll(q);
-    // A loop of three rounds costs as much as it does.
-    product.update().specialize(kernel_w == 3).unroll(taps.x);
   }
 
  private:
@@ -189,6 +187,55 @@ class ConvPack : public Generator<ConvPack> {
 
  private:
   Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
+};
+
+// The same where the taps of a lane are contiguous, in whole vectors: by transposing blocks of 16
+// lanes and 16 taps. source(tap, lane, image, group); taps go on over images.
+class ConvPackColumns : public Generator<ConvPackColumns> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> vectors{"vectors"}, panel_count{"panel_count"};
+  Input<Buffer<float, 4>> source{"source"};
+  // (lane, tap of a vector, vector of taps, vector of lanes, panel of all groups)
+  Output<Buffer<float, 5>> panels{"panels"};
+
+  void generate() {
+    const Expr lane = ((p % panel_count) * vectors + v) * kLanes + r;
+    const Expr per_image = source.dim(0).extent() / kLanes;
+    Func block("turned0");
+    block(l, r, kb, v, p) =
+        source((kb % per_image) * kLanes + l, min(lane, source.dim(1).extent() - 1), kb / per_image,
+               p / panel_count);
+    turned = {block};
+    for (int i = 1; i <= 4; ++i) {
+      Func step("turned" + std::to_string(i));
+      step(l, r, kb, v, p) = turned.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, kb, v, p);
+      turned.push_back(step);
+    }
+    panels(l, r, kb, v, p) = turned.back()(l, r, kb, v, p);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 4; ++d) source.dim(d).set_min(0);
+    for (int d = 0; d < 2; ++d) panels.dim(d).set_bounds(0, kLanes);
+    for (int d = 2; d < 5; ++d) panels.dim(d).set_min(0);
+    Var ko("ko"), ki("ki");
+    Func(panels)
+        .split(kb, ko, ki, 4, TailStrategy::GuardWithIf)
+        .reorder(l, r, ki, v, ko, p)
+        .vectorize(l)
+        .unroll(r)
+        .gpu_blocks(ko, p)
+        .never_partition_all();
+    for (Func step : turned) {
+      step.compute_at(panels, ki).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+    }
+  }
+
+ private:
+  Var l{"l"}, r{"r"}, kb{"kb"}, v{"v"}, p{"p"};
+  std::vector<Func> turned;
 };
 
 // bias, scale and shift for whole panels; what is absent is never used.
@@ -302,6 +349,7 @@ class ConvGather : public Generator<ConvGather> {
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvTiles, conv_tiles)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPack, conv_pack)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPackColumns, conv_pack_columns)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvChannels, conv_channels)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPad, conv_pad)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvGather, conv_gather)
