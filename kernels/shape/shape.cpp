@@ -45,8 +45,8 @@ Plan plan_embed(DeviceClass device_class, const TensorType& input, const Slice& 
                 const TensorType& output) {
   const uint64_t bytes = size_of(output.dtype);
   Recorder recorder;
-  // The whole is filled and the part written over it: borders are thin and badly shaped, so that
-  // filling them alone took longer unless the border was most of the result.
+  // The whole is filled and the part written over it: two launches for any rank and any steps,
+  // where filling the border alone would take two for each axis.
   if (input.shape != output.shape) {
     record_fill(recorder, device_class, bytes, output.shape, bits_of(value, output.dtype),
                 dense_view(1, output.shape));
