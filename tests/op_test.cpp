@@ -2,9 +2,11 @@
 #include "frontend/ops.h"
 #include "frontend/primitive.h"
 #include "tests/op_table.h"
+#include "tests/samples.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -73,6 +75,25 @@ INSTANTIATE_TEST_SUITE_P(Types, NarrowOpTest,
                          testing::Values(NarrowType{DType::kBF16, 0x1p-8},
                                          NarrowType{DType::kF16, 0x1p-11}),
                          [](const auto& type) { return std::string(name_of(type.param.dtype)); });
+
+// The fused op against ordinary ops that store the scores; and masks with one column for all keys.
+TEST(AttentionTest, EqualsItsComposition) {
+  const Tensor q = to_tensor(real({2, 3, 20, 16}, -1, 1)),
+               k = to_tensor(real({2, 3, 45, 16}, -1, 1));
+  const Tensor v = to_tensor(real({2, 3, 45, 24}, -1, 1));
+  HostArray some = boolean({20, 45});
+  std::fill_n(some.values.begin() + 45, 45, 0.0);  // query 1 attends to nothing
+  const std::vector<Tensor> masks = {Tensor(), to_tensor(some), to_tensor(boolean({3, 20, 1})),
+                                     to_tensor(real({2, 1, 1, 45}, -1, 1)), Tensor::scalar(0.5f)};
+  for (const Tensor& mask : masks) {
+    for (bool causal : {false, true}) {
+      const auto fused = ops::attention_with_lse(q, k, v, mask, causal, 0.4);
+      const auto composed = ops::attention_composed(q, k, v, mask, causal, 0.4);
+      EXPECT_EQ(difference(to_array(fused.out), to_array(composed.out), 1e-5, 1e-5), "");
+      EXPECT_EQ(difference(to_array(fused.lse), to_array(composed.lse), 1e-5, 1e-5), "");
+    }
+  }
+}
 
 TEST(OpTableTest, CoversEveryOpOfThePlugin) {
   std::set<std::string> covered;
