@@ -6,8 +6,12 @@ foreach(tile 6,4 8,3 12,2)
   list(GET shape 1 vectors)
   math(EXPR lanes "16 * ${vectors}")
   ballast_kernel(matmul_${rows}x${lanes} CLASSES cpu GENERATOR matmul_tiles
-                 PARAMS rows=${rows} vectors=${vectors} dense_store=true)
+                 PARAMS rows=${rows} vectors=${vectors})
+  ballast_kernel(matmul_${rows}x${lanes}_plain CLASSES cpu GENERATOR matmul_tiles
+                 PARAMS rows=${rows} vectors=${vectors} plain=true)
 endforeach()
+ballast_kernel(matmul_1x128 CLASSES cpu GENERATOR matmul_tiles PARAMS rows=1 vectors=8)
+ballast_kernel(matmul_vector CLASSES cpu GENERATOR matmul_vector PARAMS vectors=1)
 ballast_kernel(matmul_6x64_strided CLASSES cpu GENERATOR matmul_tiles
                PARAMS rows=6 vectors=4 dense_store=false)
 ballast_kernel(matmul_8x32_strided CLASSES cpu GENERATOR matmul_tiles

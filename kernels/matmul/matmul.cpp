@@ -41,13 +41,13 @@ bool is_empty(const MatmulConfig& config) {
 class Writer {
  public:
   Writer(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
-         const MatmulSlots& slots)
+         const MatmulSlots& slots, const MatmulProblem& problem, const MatmulChoice& choice)
       : recorder_(recorder),
         device_class_(device_class),
         config_(config),
         slots_(slots),
-        problem_(make_matmul_problem(config, slots)),
-        choice_(choose_matmul(device_class, problem_)),
+        problem_(problem),
+        choice_(choice),
         rows_(problem_.rows(choice_)),
         lanes_(problem_.lanes(choice_)) {}
 
@@ -58,7 +58,8 @@ class Writer {
     std::vector<HostArg> args = {with_batch(
         {rows_.slot, DType::kF32, {problem_.k, rows_.extent}, {rows_.k_stride, rows_.stride}, {}},
         rows_.batch)};
-    if (choice_.tile == nullptr) {
+    if (!has_panels()) {
+      if (choice_.tile != nullptr) kernel = "matmul_vector";
       args.push_back(with_batch({lanes_.slot,
                                  DType::kF32,
                                  {lanes_.extent, problem_.k},
@@ -66,7 +67,7 @@ class Writer {
                                  {}},
                                 lanes_.batch));
     } else {
-      kernel = std::string("matmul_") + choice_.tile->name;
+      kernel = std::string("matmul_") + choice_.tile->name + (is_plain() ? "_plain" : "");
       if (choice_.pack == MatmulPack::kNone) {
         args.push_back(with_batch({lanes_.slot,
                                    DType::kF32,
@@ -81,7 +82,7 @@ class Writer {
     }
     args.push_back(bias());
     args.push_back(over_output(has_extra() ? slots_.extra : slots_.a));
-    if (choice_.tile != nullptr) {
+    if (has_panels()) {
       args.push_back(static_cast<int32_t>(ceil_div(lanes_.extent, kMatmulLanes)));
       args.push_back(static_cast<int32_t>(tiles_per_group()));
     }
@@ -96,6 +97,12 @@ class Writer {
  private:
   using BatchStrides = std::array<int64_t, kMatmulBatch>;
 
+  // The kernels that read panels, in memory as they are or packed.
+  bool has_panels() const { return choice_.tile != nullptr && choice_.tile != &kMatmulVector; }
+  bool is_plain() const {
+    return choice_.tile->has_plain && lanes_.extent % kMatmulLanes == 0 && !config_.has_bias &&
+           config_.activation == "none" && !config_.has_residual;
+  }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
   // Packing by columns writes whole blocks of 16.
@@ -188,8 +195,8 @@ class Writer {
   DeviceClass device_class_;
   const MatmulConfig& config_;
   const MatmulSlots& slots_;
-  MatmulProblem problem_;
-  MatmulChoice choice_;
+  const MatmulProblem& problem_;
+  const MatmulChoice& choice_;
   const MatmulSide& rows_;
   const MatmulSide& lanes_;
 };
@@ -228,7 +235,19 @@ SourceRules matmul_source_rules() {
 uint64_t record_matmul(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
                        const MatmulSlots& slots) {
   check(config);
-  return is_empty(config) ? 0 : Writer(recorder, device_class, config, slots).write();
+  if (is_empty(config)) return 0;
+  const MatmulProblem problem = make_matmul_problem(config, slots);
+  const MatmulChoice choice = choose_matmul(device_class, problem);
+  return Writer(recorder, device_class, config, slots, problem, choice).write();
+}
+
+Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
+                    const MatmulChoice& choice) {
+  const MatmulSlots slots(config);
+  Recorder recorder(matmul_source_rules());
+  const MatmulProblem problem = make_matmul_problem(config, slots);
+  const uint64_t bytes = Writer(recorder, device_class, config, slots, problem, choice).write();
+  return recorder.finish(bytes);
 }
 
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {

@@ -9,11 +9,10 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, true},
-                                 {"8x48", 8, 3, true},
-                                 {"12x32", 12, 2, true},
-                                 {"6x64_strided", 6, 4, false},
-                                 {"8x32_strided", 8, 2, false}};
+constexpr MatmulTile kTiles[] = {
+    {"6x64", 6, 4, true, true},           {"8x48", 8, 3, true, true},
+    {"12x32", 12, 2, true, true},         {"1x128", 1, 8, true, false},
+    {"6x64_strided", 6, 4, false, false}, {"8x32_strided", 8, 2, false, false}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -50,6 +49,8 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 }
 
 }  // namespace
+
+const MatmulTile kMatmulVector = {"vector", 1, 1, false, false};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -97,6 +98,8 @@ constexpr double kLaunchNs = 2500;
 constexpr double kMultiplyAddNs = 1 / 240.0;        // in a full tile
 constexpr double kGeneralMultiplyAddNs = 1 / 25.0;  // gathers its vectors
 constexpr double kScalarStoreNs = 0.1;
+constexpr double kStreamingNs = 0.03;     // a multiply-add that waits for memory
+constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 constexpr double kAliasingPenalty = 1.2;
 
@@ -130,6 +133,7 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   const double padded_rows = ceil_div(rows.extent, c.tile->rows) * c.tile->rows;
   const double count = p.products();
   double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
+  if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
   if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
@@ -137,6 +141,11 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
     ns += kLaunchNs + padded_lanes * k * pack_ns(c.pack) * p.matrices(lanes);
   }
   return ns;
+}
+
+double vector_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  const double lanes = ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes;
+  return kLaunchNs + lanes * p.k * p.products() * kTransposingNs;
 }
 
 double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
@@ -155,11 +164,20 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
   if (p.k == 0) return choices;
   for (bool swapped : {false, true}) {
+    MatmulChoice vector{swapped, &kMatmulVector};
+    if (p.rows(vector).extent == 1 && p.lanes(vector).k_stride == 1) {
+      vector.nanoseconds = vector_ns(p, vector);
+      choices.push_back(vector);
+    }
     for (const MatmulTile& tile : kTiles) {
       MatmulChoice c{swapped, &tile};
       const MatmulSide& lanes = p.lanes(c);
-      // Kernels that store vectors take the bias along the lanes, the others along the rows.
-      if (tile.stores_vectors == swapped || (tile.stores_vectors && p.c.column != 1)) continue;
+      // Kernels that store vectors take the bias along the lanes, the others along the rows; where
+      // there is one row only, a bias is a single number.
+      const bool is_vector = p.rows(c).extent == 1;
+      if (tile.stores_vectors == swapped && !(tile.stores_vectors && is_vector)) continue;
+      if (tile.stores_vectors && (swapped ? p.c.row : p.c.column) != 1) continue;
+      if (tile.rows == 1 && !is_vector) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes)}) {
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes)) continue;

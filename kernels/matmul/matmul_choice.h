@@ -28,10 +28,14 @@ struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
   bool stores_vectors;
+  bool has_plain;  // a variant without an epilogue
   int64_t lanes() const { return vectors * kMatmulLanes; }
 };
 
 enum class MatmulPack { kNone, kRows, kColumns, kElements };
+
+// The kernel for a matrix times a vector, the matrix contiguous along k.
+extern const MatmulTile kMatmulVector;
 
 struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
@@ -64,5 +68,9 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
 // The least estimated time. The epilogue does not enter: fused and unfused products take the same
 // path.
 MatmulChoice choose_matmul(DeviceClass device_class, const MatmulProblem& problem);
+
+// The plan that follows a choice; what plan_matmul does with its own.
+Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
+                    const MatmulChoice& choice);
 
 }  // namespace ballast::kernels

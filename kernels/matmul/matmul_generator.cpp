@@ -7,7 +7,7 @@
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
 // epilogue or the tile: equal products are equal bit for bit. fma is spelled out because PoCL
 // contracts nothing by itself: with mul + add it reached half the rate on the same tile.
-#include "kernels/matmul/matmul_epilogue.h"
+#include "kernels/matmul/matmul_kernel.h"
 
 #include <string>
 #include <vector>
@@ -17,63 +17,17 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kLanes = 16;
-constexpr int kBatch = 3;  // dimensions, outermost of every operand but the bias
-
-Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
-  return Internal::Call::make(Float(32), "fma", {a, b, c}, Internal::Call::PureExtern);
-}
-
-std::vector<Expr> operator+(std::vector<Expr> head, const std::vector<Var>& tail) {
-  head.insert(head.end(), tail.begin(), tail.end());
-  return head;
-}
-
-template <class Tensor>
-void set_any_layout(Tensor& tensor) {
-  for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  tensor.dim(0).set_stride(Expr());
-}
-
-// What both kernels share: operands and the run-time choice of the epilogue. `extra` has C's
-// layout; operands that the epilogue does not use may be anything.
-template <class Derived>
-class MatmulKernel : public Generator<Derived> {
- public:
-  GeneratorParam<std::string> device_class{"device_class", "cpu"};
-
- protected:
-  Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};
-  Var xo{"xo"}, xi{"xi"}, xv{"xv"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
-  // A work-item loops over the second and third dimension of the batch.
-  Var z0{"z0"}, z1{"z1"}, z2{"z2"};
-  std::vector<Var> batch{z0, z1, z2};
-
-  // The accumulators of a tile stay in registers over the whole of k; then they go through the
-  // stack, where loops instead of unrolled code apply the epilogue.
-  void schedule_tile(Func product, Func staged, const RDom& k, const std::vector<Var>& which,
-                     int lanes, int vectors, int rows) {
-    staged.store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
-    product.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
-    product.vectorize(l).unroll(v).unroll(y);
-    product.update().reorder({l, v, y, k, p, t, batch[0], batch[1], batch[2]});
-    product.update().vectorize(l).unroll(v).unroll(y);
-    for (Func f : {product, staged}) {
-      f.bound_extent(l, lanes).bound_extent(v, vectors).bound_extent(y, rows);
-      for (const Var& one : which) f.bound_extent(one, 1);
-    }
-  }
-};
-
 // B is [panel][k][vector][lane]: rows of a dense matrix (k stride = its width) or packed panels.
 // dense_store: the lanes of the output are contiguous; otherwise the output may have any strides,
 // which also stores a product computed transposed. The bias lies along the lanes, or if not
-// dense_store along the rows.
+// dense_store along the rows. `plain` has no epilogue and stores straight from registers, whole
+// vectors only: worth its own program where k is small.
 class MatmulTiles : public MatmulKernel<MatmulTiles> {
  public:
   GeneratorParam<int> rows{"rows", 6};
   GeneratorParam<int> vectors{"vectors", 4};
   GeneratorParam<bool> dense_store{"dense_store", true};
+  GeneratorParam<bool> plain{"plain", false};
 
   Input<Buffer<float, 5>> a{"a"};  // [row][k]
   Input<Buffer<float, 7>> b{"b"};
@@ -98,28 +52,44 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     product(at) = fused_multiply_add(
         a(std::vector<Expr>{k, min(t * rows + y, a.dim(1).extent() - 1)} + batch),
         b(std::vector<Expr>{l, vector, k, p} + batch), product(at));
+    const std::vector<Expr> tile_at =
+        std::vector<Expr>{x % kLanes, x / kLanes % vectors, y % rows, x / width, y / rows} + batch;
+    Func lane_bias;
     staged(at) = product(at);
-    Func lane_bias = add_epilogue(staged, which);
-    out(std::vector<Expr>{x, y} + batch) = staged(
-        std::vector<Expr>{x % kLanes, x / kLanes % vectors, y % rows, x / width, y / rows} + batch);
+    if (!plain) lane_bias = add_epilogue(staged, which);
+    out(std::vector<Expr>{x, y} + batch) = plain ? product(tile_at) : staged(tile_at);
     set_layouts();
 
     // Schedule.
     Func store = out;
     store.split(y, yo, yi, rows, TailStrategy::GuardWithIf)
-        .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
-        .split(x, xo, xi, width, TailStrategy::GuardWithIf);
-    if (dense_store) {
-      store.split(xi, xv, xi, kLanes)
+        .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf);
+    if (plain) {
+      out.dim(0).set_extent(out.dim(0).extent() / kLanes * kLanes);
+      store.split(x, xv, xi, kLanes)
+          .split(xv, xo, xv, vectors, TailStrategy::GuardWithIf)
+          .reorder(xi, xv, yi, tile, z1, z2, group, xo, z0)
+          .vectorize(xi)
+          .unroll(xv)
+          .unroll(yi);
+    } else if (dense_store) {
+      store.split(x, xo, xi, width, TailStrategy::GuardWithIf)
+          .split(xi, xv, xi, kLanes)
           .reorder(xi, xv, yi, tile, z1, z2, group, xo, z0)
           .vectorize(xi);
     } else {
-      store.reorder(yi, xi, tile, z1, z2, group, xo, z0);
+      store.split(x, xo, xi, width, TailStrategy::GuardWithIf)
+          .reorder(yi, xi, tile, z1, z2, group, xo, z0);
     }
     store.gpu_blocks(group, xo, z0).never_partition_all();
-    schedule_tile(product, staged, k, which, kLanes, vectors, rows);
+    schedule_product(product, k, which, kLanes, vectors, rows);
+    if (plain) {
+      product.compute_at(store, tile);
+      return;
+    }
+    schedule_staged(product, staged, which, kLanes, vectors, rows);
     staged.compute_at(store, tile);
-    if (lane_bias.defined()) lane_bias.compute_at(store, group).store_in(MemoryType::Stack);
+    if (dense_store) lane_bias.compute_at(store, group).store_in(MemoryType::Stack);
   }
 
  private:
@@ -228,7 +198,8 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
           .gpu_blocks(xo, yo, z0);
     }
     store.never_partition_all();
-    schedule_tile(product, staged, k, which, lanes, 1, rows);
+    schedule_product(product, k, which, lanes, 1, rows);
+    schedule_staged(product, staged, which, lanes, 1, rows);
     staged.compute_at(store, z1);
   }
 };

@@ -2,7 +2,7 @@
 // front to back: `source` is B, or A in the other's role. Three forms: by rows where neighbouring
 // lanes are contiguous, by columns where neighbours along k are, by elements for any strides. Lanes
 // past the edge repeat the last one: they are multiplied but never stored.
-#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/matmul/matmul_shuffle.h"
 
 #include <string>
 #include <vector>
@@ -69,8 +69,7 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
   Output<Buffer<float, 8>> panels{"panels"};
 
   void generate() {
-    // Algorithm: a 16 x 16 block is transposed by four perfect shuffles of its 256 elements, each a
-    // rotation of the element's 8-bit place by one; a result vector takes from two vectors only.
+    // Algorithm.
     // The block is read in a loop of its own: whole vectors along k, or near the end of k one by
     // one.
     const Expr last = source.dim(0).extent() - 1, end = source.dim(1).extent();
@@ -91,13 +90,7 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
     block_at(part.x, part.y) = source_at(part.y, min(kb * kLanes + part.x, end - 1));
     block.update(0).vectorize(l);
     block.update(1).unscheduled();
-    std::vector<Func> steps{block};
-    for (int i = 0; i < 4; ++i) {
-      Func step("shuffle" + std::to_string(i));
-      step(at) = steps.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, v, kb, p, batch[0],
-                              batch[1], batch[2]);
-      steps.push_back(step);
-    }
+    const std::vector<Func> steps = transpose_16x16(block, l, r, {v, kb, p, z0, z1, z2});
     panels(at) = steps.back()(at);
     for (int d = 0; d < source.dimensions(); ++d) source.dim(d).set_min(0);
     source.dim(0).set_stride(Expr());
