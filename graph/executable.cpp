@@ -1,5 +1,7 @@
 #include "graph/executable.h"
 
+#include "kernels/tune.h"
+
 #include "graph/text.h"
 
 #include <algorithm>
@@ -42,6 +44,7 @@ Executable::Executable(const device::DevicePtr& device, const Graph& graph,
 void Executable::record() {
   std::vector<Plan> plans;
   std::vector<uint64_t> workspace_bytes;
+  const kernels::TuningScope tuning(device_);
   for (const Node& node : graph_.nodes()) {
     const OpCall call{node.op, node.attrs, graph_.types(node.inputs)};
     plans.push_back(node.op->is_alias ? Plan{}

@@ -1,6 +1,18 @@
 #include "graph/prepared_op.h"
 
+#include "kernels/tune.h"
+
 namespace ballast::graph {
+
+namespace {
+
+Plan tuned_plan(const device::DevicePtr& device, const OpCall& call,
+                const std::vector<TensorType>& outputs) {
+  const kernels::TuningScope tuning(device);
+  return make_plan(device->info().device_class, call, outputs);
+}
+
+}  // namespace
 
 using device::Buffer;
 using device::BufferPtr;
@@ -11,7 +23,7 @@ PreparedOp::PreparedOp(device::DevicePtr device, OpCall call)
     : device_(std::move(device)),
       call_(std::move(call)),
       outputs_(infer(call_)),
-      plan_(make_plan(device_->info().device_class, call_, outputs_)) {}
+      plan_(tuned_plan(device_, call_, outputs_)) {}
 
 void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buffers) const {
   const size_t input_count = call_.inputs.size();

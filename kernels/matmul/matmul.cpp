@@ -1,12 +1,14 @@
 // From a choice (matmul_choice.h) to launches. The kernels are described in matmul_generator.cpp.
 #include "kernels/matmul/matmul.h"
 
-#include "kernels/kernels.h"
+#include "kernels/halide_runtime.h"
 #include "kernels/matmul/matmul_activations.h"
 #include "kernels/matmul/matmul_choice.h"
+#include "kernels/tune.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,13 +39,19 @@ bool is_empty(const MatmulConfig& config) {
                      [](const MatmulBatch& b) { return b.extent == 0; });
 }
 
-// Records one product, its choice made.
+SourceRules source_rules() {
+  SourceRules rules;
+  rules.fp_contract = false;
+  rules.may_alias = false;
+  return rules;
+}
+
+// Writes the plan of one product, its choice made.
 class Writer {
  public:
-  Writer(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
-         const MatmulSlots& slots, const MatmulProblem& problem, const MatmulChoice& choice)
-      : recorder_(recorder),
-        device_class_(device_class),
+  Writer(DeviceClass device_class, const MatmulConfig& config, const MatmulSlots& slots,
+         const MatmulProblem& problem, const MatmulChoice& choice)
+      : device_class_(device_class),
         config_(config),
         slots_(slots),
         problem_(problem),
@@ -51,34 +59,15 @@ class Writer {
         rows_(problem_.rows(choice_)),
         lanes_(problem_.lanes(choice_)) {}
 
-  // Returns the bytes of workspace.
-  uint64_t write() {
-    uint64_t workspace_bytes = 0;
+  Plan write() {
     std::string kernel = "matmul_general";
-    std::vector<HostArg> args = {with_batch(
-        {rows_.slot, DType::kF32, {problem_.k, rows_.extent}, {rows_.k_stride, rows_.stride}, {}},
-        rows_.batch)};
+    std::vector<HostArg> args = {choice_.packs_rows ? write_rows() : matrix_of(rows_, false)};
     if (!has_panels()) {
       if (choice_.tile != nullptr) kernel = "matmul_vector";
-      args.push_back(with_batch({lanes_.slot,
-                                 DType::kF32,
-                                 {lanes_.extent, problem_.k},
-                                 {lanes_.stride, lanes_.k_stride},
-                                 {}},
-                                lanes_.batch));
+      args.push_back(matrix_of(lanes_, true));
     } else {
       kernel = std::string("matmul_") + choice_.tile->name + (is_plain() ? "_plain" : "");
-      if (choice_.pack == MatmulPack::kNone) {
-        args.push_back(with_batch({lanes_.slot,
-                                   DType::kF32,
-                                   {kMatmulLanes, choice_.tile->vectors, problem_.k, panel_count()},
-                                   {1, kMatmulLanes, lanes_.k_stride, width()},
-                                   {}},
-                                  lanes_.batch));
-      } else {
-        workspace_bytes = panel_bytes();
-        args.push_back(write_panels());
-      }
+      args.push_back(choice_.pack == MatmulPack::kNone ? panels_in_place() : write_panels());
     }
     args.push_back(bias());
     args.push_back(over_output(has_extra() ? slots_.extra : slots_.a));
@@ -91,7 +80,9 @@ class Writer {
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
-    return workspace_bytes;
+    Plan plan = recorder_.finish(workspace_bytes_);
+    plan.regions = regions_;
+    return plan;
   }
 
  private:
@@ -105,15 +96,6 @@ class Writer {
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
-  // Packing by columns writes whole blocks of 16.
-  int64_t panel_rows() const {
-    return choice_.pack == MatmulPack::kColumns ? ceil_div(problem_.k, kMatmulLanes) * kMatmulLanes
-                                                : problem_.k;
-  }
-  uint64_t panel_bytes() const {
-    return problem_.matrices(lanes_) * panel_count() * width() * panel_rows() * sizeof(float);
-  }
-
   MatmulExtra extra_mode() const {
     if (config_.has_residual) return MatmulExtra::kResidual;
     return config_.activation == "relu_grad" ? MatmulExtra::kReluGrad : MatmulExtra::kNone;
@@ -147,51 +129,96 @@ class Writer {
     return std::clamp<int64_t>(row_tiles * panel_count() * problem_.products() / 128, 1, 8);
   }
 
-  // Appends the launch that packs, and returns the panels as matmul_tiles takes them.
-  Operand write_panels() {
-    const int64_t vectors = choice_.tile->vectors, panel = width() * panel_rows();
-    std::array<int64_t, kMatmulBatch> extents = problem_.batch;
-    BatchStrides strides{};
-    int64_t stride = panel * panel_count();
-    for (size_t d = 0; d < kMatmulBatch; ++d) {
-      if (lanes_.batch[d] == 0) {
-        extents[d] = 1;
-      } else {
-        strides[d] = stride;
-        stride *= extents[d];
-      }
+  Operand matrix_of(const MatmulSide& side, bool lanes_first) const {
+    Operand operand{
+        side.slot, DType::kF32, {problem_.k, side.extent}, {side.k_stride, side.stride}, {}};
+    if (lanes_first) {
+      std::swap(operand.extents[0], operand.extents[1]);
+      std::swap(operand.strides[0], operand.strides[1]);
     }
-    const auto with_own_batch = [&](Operand operand, const BatchStrides& batch_strides) {
-      operand.extents.insert(operand.extents.end(), extents.begin(), extents.end());
-      operand.strides.insert(operand.strides.end(), batch_strides.begin(), batch_strides.end());
-      return operand;
-    };
-    const Operand source = with_own_batch({lanes_.slot,
-                                           DType::kF32,
-                                           {lanes_.extent, problem_.k},
-                                           {lanes_.stride, lanes_.k_stride},
-                                           {}},
-                                          lanes_.batch);
-    Operand target{slots_.workspace,
-                   DType::kF32,
-                   {kMatmulLanes, vectors, problem_.k, panel_count()},
-                   {1, kMatmulLanes, width(), panel},
-                   {}};
-    const Operand panels = with_batch(target, strides);
-    std::string kernel = "matmul_pack";
-    if (choice_.pack == MatmulPack::kRows) kernel += "_rows";
-    if (choice_.pack == MatmulPack::kColumns) {
-      kernel += "_columns";
-      target.extents = {kMatmulLanes, kMatmulLanes, vectors, panel_rows() / kMatmulLanes,
-                        panel_count()};
-      target.strides = {1, width(), kMatmulLanes, width() * kMatmulLanes, panel};
-    }
-    recorder_.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
-                   {source, static_cast<int32_t>(vectors), with_own_batch(target, strides)});
-    return panels;
+    return with_batch(operand, side.batch);
   }
 
-  Recorder& recorder_;
+  // B, or A in its role, as matmul_tiles takes it: where it lies, or packed.
+  Operand panels_in_place() const {
+    return with_batch({lanes_.slot,
+                       DType::kF32,
+                       {kMatmulLanes, choice_.tile->vectors, problem_.k, panel_count()},
+                       {1, kMatmulLanes, lanes_.k_stride, width()},
+                       {}},
+                      lanes_.batch);
+  }
+
+  Operand write_panels() {
+    BatchStrides batch{};
+    const PackedMatrix packed =
+        pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
+    return with_batch({packed.slot,
+                       DType::kF32,
+                       {kMatmulLanes, choice_.tile->vectors, problem_.k, panel_count()},
+                       {1, kMatmulLanes, width(), packed.panel},
+                       {}},
+                      batch);
+  }
+
+  // A transposed so that it is contiguous along k: one panel as wide as k.
+  Operand write_rows() {
+    BatchStrides batch{};
+    const int64_t vectors = ceil_div(problem_.k, kMatmulLanes);
+    const PackedMatrix packed =
+        pack(matrix_of(rows_, false), rows_, vectors,
+             rows_.stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements, &batch);
+    return with_batch(
+        {packed.slot, DType::kF32, {problem_.k, rows_.extent}, {1, vectors * kMatmulLanes}, {}},
+        batch);
+  }
+
+  struct PackedMatrix {
+    uint32_t slot = 0;
+    int64_t panel = 0;  // elements
+  };
+
+  // Appends the launch that packs `source`[step][lane] into panels of `vectors` vectors.
+  PackedMatrix pack(Operand source, const MatmulSide& side, int64_t vectors, MatmulPack form,
+                    BatchStrides* batch) {
+    const int64_t width = vectors * kMatmulLanes, count = ceil_div(source.extents[0], width);
+    const int64_t blocks = ceil_div(source.extents[1], kMatmulLanes);
+    // Packing by columns writes whole blocks of 16.
+    const int64_t steps = form == MatmulPack::kColumns ? blocks * kMatmulLanes : source.extents[1];
+    const int64_t panel = width * steps;
+    Operand target{
+        0, DType::kF32, {kMatmulLanes, vectors, steps, count}, {1, kMatmulLanes, width, panel}, {}};
+    std::string kernel = "matmul_pack";
+    if (form == MatmulPack::kRows) kernel += "_rows";
+    if (form == MatmulPack::kColumns) {
+      kernel += "_columns";
+      target.extents = {kMatmulLanes, kMatmulLanes, vectors, blocks, count};
+      target.strides = {1, width, kMatmulLanes, width * kMatmulLanes, panel};
+    }
+    int64_t elements = panel * count;
+    for (size_t d = 0; d < kMatmulBatch; ++d) {
+      const bool repeats = side.batch[d] == 0;  // packed once
+      (*batch)[d] = repeats ? 0 : elements;
+      target.extents.push_back(repeats ? 1 : problem_.batch[d]);
+      target.strides.push_back((*batch)[d]);
+      source.extents[2 + d] = target.extents.back();
+      elements *= target.extents.back();
+    }
+    target.slot = add_region(static_cast<uint64_t>(elements) * sizeof(float));
+    recorder_.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+                   {source, static_cast<int32_t>(vectors), target});
+    return {target.slot, panel};
+  }
+
+  uint32_t add_region(uint64_t bytes) {
+    regions_.push_back({workspace_bytes_, bytes});
+    workspace_bytes_ += ceil_div(bytes, kRegionAlignment) * kRegionAlignment;
+    return slots_.output + 1 + static_cast<uint32_t>(regions_.size());
+  }
+
+  Recorder recorder_{source_rules()};
+  std::vector<Region> regions_;
+  uint64_t workspace_bytes_ = 0;
   DeviceClass device_class_;
   const MatmulConfig& config_;
   const MatmulSlots& slots_;
@@ -200,6 +227,65 @@ class Writer {
   const MatmulSide& rows_;
   const MatmulSide& lanes_;
 };
+
+// What the plan's inputs and output take.
+std::vector<uint64_t> slot_bytes(const MatmulConfig& c, const MatmulSlots& slots) {
+  const auto matrix = [&](const std::optional<MatmulStrides>& given, int64_t rows, int64_t columns,
+                          int64_t MatmulBatch::*stride) {
+    const MatmulStrides strides = given.value_or(MatmulStrides{columns, 1});
+    int64_t last = (rows - 1) * strides.row + (columns - 1) * strides.column;
+    for (const MatmulBatch& batch : c.batch) last += (batch.extent - 1) * (batch.*stride);
+    return static_cast<uint64_t>(std::max<int64_t>(last + 1, 0)) * sizeof(float);
+  };
+  std::vector<uint64_t> bytes = {matrix(c.a_strides, c.m, c.k, &MatmulBatch::a),
+                                 matrix(c.b_strides, c.k, c.n, &MatmulBatch::b)};
+  if (c.has_bias) bytes.push_back(c.n * sizeof(float));
+  const uint64_t result = matrix(c.c_strides, c.m, c.n, &MatmulBatch::c);
+  bytes.resize(slots.output + 1, result);
+  return bytes;
+}
+
+std::string problem_name(const MatmulConfig& c) {
+  std::string name = fmt::format("matmul f32 {}x{}x{} {}{} bias {} {} residual {}", c.m, c.n, c.k,
+                                 c.transpose_a ? "T" : "N", c.transpose_b ? "T" : "N", c.has_bias,
+                                 c.activation, c.has_residual);
+  for (const auto* strides : {&c.a_strides, &c.b_strides, &c.c_strides}) {
+    if (*strides) name += fmt::format(" strides {} {}", (*strides)->row, (*strides)->column);
+  }
+  for (const MatmulBatch& b : c.batch) {
+    name += fmt::format(" batch {} by {} {} {}", b.extent, b.a, b.b, b.c);
+  }
+  return name;
+}
+
+std::string choice_name(const MatmulChoice& c) {
+  return fmt::format(" | {}{} pack {}{}", c.tile == nullptr ? "general" : c.tile->name,
+                     c.swapped ? " swapped" : "", static_cast<int>(c.pack),
+                     c.packs_rows ? " rows" : "");
+}
+
+// The standard choice, or where tuning is on the fastest of those that look promising.
+size_t tuned(DeviceClass device_class, const MatmulConfig& config,
+             const std::vector<MatmulChoice>& choices) {
+  constexpr double kPromising = 3;
+  const auto less = [](const MatmulChoice& x, const MatmulChoice& y) {
+    return x.nanoseconds < y.nanoseconds;
+  };
+  const size_t standard = std::min_element(choices.begin(), choices.end(), less) - choices.begin();
+  std::vector<size_t> numbers = {standard};
+  std::vector<std::function<Plan()>> plans;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i != standard && choices[i].nanoseconds < kPromising * choices[standard].nanoseconds) {
+      numbers.push_back(i);
+    }
+  }
+  std::string name = problem_name(config);
+  for (size_t number : numbers) {
+    name += choice_name(choices[number]);
+    plans.push_back([&, number] { return plan_matmul_as(device_class, config, choices[number]); });
+  }
+  return numbers[tuned_choice(name, 0, plans, slot_bytes(config, MatmulSlots(config)))];
+}
 
 }  // namespace
 
@@ -221,39 +307,23 @@ MatmulSlots::MatmulSlots(const MatmulConfig& config) {
   uint32_t next = 2;
   if (config.has_bias) bias = next++;
   if (config.has_residual || config.activation == "relu_grad") extra = next++;
-  output = next++;
-  workspace = next;
+  output = next;
 }
 
-SourceRules matmul_source_rules() {
-  SourceRules rules;
-  rules.fp_contract = false;
-  rules.may_alias = false;
-  return rules;
-}
-
-uint64_t record_matmul(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
-                       const MatmulSlots& slots) {
+Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {
   check(config);
-  if (is_empty(config)) return 0;
+  if (is_empty(config)) return {};
+  const MatmulSlots slots(config);
   const MatmulProblem problem = make_matmul_problem(config, slots);
-  const MatmulChoice choice = choose_matmul(device_class, problem);
-  return Writer(recorder, device_class, config, slots, problem, choice).write();
+  const std::vector<MatmulChoice> choices = matmul_choices(device_class, problem);
+  return plan_matmul_as(device_class, config, choices[tuned(device_class, config, choices)]);
 }
 
 Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
                     const MatmulChoice& choice) {
   const MatmulSlots slots(config);
-  Recorder recorder(matmul_source_rules());
   const MatmulProblem problem = make_matmul_problem(config, slots);
-  const uint64_t bytes = Writer(recorder, device_class, config, slots, problem, choice).write();
-  return recorder.finish(bytes);
-}
-
-Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {
-  Recorder recorder(matmul_source_rules());
-  const uint64_t bytes = record_matmul(recorder, device_class, config, MatmulSlots(config));
-  return recorder.finish(bytes);
+  return Writer(device_class, config, slots, problem, choice).write();
 }
 
 }  // namespace ballast::kernels

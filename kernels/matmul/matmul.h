@@ -1,7 +1,6 @@
 // Matrix products, one or a batch of them.
 #pragma once
 
-#include "kernels/halide_runtime.h"
 #include "kernels/plan.h"
 
 #include <optional>
@@ -41,21 +40,9 @@ bool is_matmul_activation(const std::string& op);
 // Throws kInvalidArgument, without an op's name in front, where the epilogue makes no sense.
 void check_epilogue(const MatmulConfig& config);
 
-// Which slots hold the operands; the plan's own by default: A, B, then bias, then residual or y.
-struct MatmulSlots {
-  uint32_t a = 0, b = 1, bias = 0, extra = 0, output = 0, workspace = 0;
-  explicit MatmulSlots(const MatmulConfig& config);
-};
-
-// All f32. K = 0 gives zeros (through the epilogue).
+// Slots: A, B, then bias, then residual or y, then C. All f32. K = 0 gives zeros (through the
+// epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured instead of
+// estimated; all ways give the same bits.
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
-
-// The same as a part of a larger plan: appends the launches and returns how many bytes they need at
-// slots.workspace (0: that slot is not used).
-uint64_t record_matmul(Recorder& recorder, DeviceClass device_class, const MatmulConfig& config,
-                       const MatmulSlots& slots);
-
-// What `recorder` must have been made with.
-SourceRules matmul_source_rules();
 
 }  // namespace ballast::kernels

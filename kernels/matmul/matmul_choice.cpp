@@ -103,6 +103,9 @@ constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 constexpr double kAliasingPenalty = 1.2;
 
+constexpr double kPackRowsNs = 0.25;
+constexpr int64_t kFarApart = 512;  // a stride along k for which packing rows may pay
+
 double pack_ns(MatmulPack pack) {
   switch (pack) {
     case MatmulPack::kNone:
@@ -135,8 +138,10 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
   if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
+  if (!c.packs_rows && rows.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
   if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
+  if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
   if (c.pack != MatmulPack::kNone) {
     ns += kLaunchNs + padded_lanes * k * pack_ns(c.pack) * p.matrices(lanes);
   }
@@ -181,19 +186,17 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes)}) {
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes)) continue;
+        c.packs_rows = false;
+        c.nanoseconds = tile_ns(p, c);
+        choices.push_back(c);
+        if (p.rows(c).k_stride < kFarApart) continue;
+        c.packs_rows = true;
         c.nanoseconds = tile_ns(p, c);
         choices.push_back(c);
       }
     }
   }
   return choices;
-}
-
-MatmulChoice choose_matmul(DeviceClass device_class, const MatmulProblem& problem) {
-  const std::vector<MatmulChoice> choices = matmul_choices(device_class, problem);
-  return *std::min_element(
-      choices.begin(), choices.end(),
-      [](const MatmulChoice& x, const MatmulChoice& y) { return x.nanoseconds < y.nanoseconds; });
 }
 
 }  // namespace ballast::kernels

@@ -41,7 +41,8 @@ struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
   const MatmulTile* tile = nullptr;  // nullptr: the general kernel
   MatmulPack pack = MatmulPack::kNone;
-  double nanoseconds = 0;  // as estimated
+  bool packs_rows = false;  // the other operand is made contiguous along k
+  double nanoseconds = 0;   // as estimated
 };
 
 // A config as the kernels see it.
@@ -59,15 +60,18 @@ struct MatmulProblem {
   int64_t matrices(const MatmulSide& side) const;
 };
 
+// Which slots hold a plan's operands.
+struct MatmulSlots {
+  uint32_t a = 0, b = 1, bias = 0, extra = 0, output = 0;
+  explicit MatmulSlots(const MatmulConfig& config);
+};
+
 // Throws kUnimplemented where the batch does not merge into three dimensions.
 MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots& slots);
 
-// Everything that could compute the problem, with estimates. All give the same bits.
+// Everything that could compute the problem, with estimates. All give the same bits. The epilogue
+// does not enter: fused and unfused products take the same path.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
-
-// The least estimated time. The epilogue does not enter: fused and unfused products take the same
-// path.
-MatmulChoice choose_matmul(DeviceClass device_class, const MatmulProblem& problem);
 
 // The plan that follows a choice; what plan_matmul does with its own.
 Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
