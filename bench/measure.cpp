@@ -1,8 +1,11 @@
 #include "bench/measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <thread>
 
 namespace ballast::bench {
@@ -45,7 +48,7 @@ double Measurement::ratio(const Samples& rival) const {
 const Samples* Measurement::best() const {
   const Samples* best = nullptr;
   for (const Samples& rival : rivals) {
-    if (rival.name == "unfused") continue;
+    if (rival.name == "unfused" || rival.seconds.empty()) continue;
     if (!best || ratio(rival) < ratio(*best)) best = &rival;
   }
   return best;
@@ -59,21 +62,32 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
     ours_ = c.steps.empty() ? Ours::of_op(c) : Ours::of_graph(c, c.steps, graph::Level::kO1);
     ours_->run(1);
     if (!c.unfused.empty()) unfused_ = Ours::of_graph(c, c.unfused, graph::Level::kO0);
-  } catch (const device::Error& error) {
+  } catch (const std::exception& error) {
     measurement_.missing = error.what();
     return;
   }
   std::vector<std::vector<int64_t>> shapes;
   for (const auto& type : ours_->outputs()) shapes.push_back(type.shape);
-  const Work work = work_of(c, ours_->input_bytes(), ours_->output_bytes(), shapes);
-  measurement_.work = work;
-  stream_ = std::make_unique<Stream>(work.read, work.written, threads);
-  const bool is_computing = work.flops / (1e9 * fma_peak_gflops(threads)) > stream_->seconds();
-  if (is_computing) stream_.reset();
-  measurement_.limit =
-      is_computing ? "FMA" : level_of(memory_levels(threads), work.read + work.written).name;
+  measurement_.work = work_of(c, ours_->input_bytes(), ours_->output_bytes(), shapes);
+  choose_limit();
   add([this](int count) { return ours_->run(count); }, &measurement_.ours);
   add_rivals(rivals);
+}
+
+// The limits are measured with threads of this process: they say nothing of a GPU.
+void Contest::choose_limit() {
+  const Work& work = measurement_.work;
+  if (device()->info().device_class != device::DeviceClass::kCpu) {
+    measurement_.limit = "-";
+    return;
+  }
+  stream_ = std::make_unique<Stream>(work.read, work.written, threads_);
+  if (work.flops / (1e9 * fma_peak_gflops(threads_)) > stream_->seconds()) {
+    stream_.reset();
+    measurement_.limit = "FMA";
+  } else {
+    measurement_.limit = level_of(memory_levels(threads_), work.read + work.written).name;
+  }
 }
 
 void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
@@ -100,8 +114,13 @@ void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
   };
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry entry = entries[i];
-    add([entry](int count) { return entry.rival->run(entry.variant, count); }, &list[i]);
-    list[i].agrees = same(entry.rival->check(entry.variant));
+    try {
+      entry.rival->run(entry.variant, 1);
+      list[i].agrees = same(entry.rival->check(entry.variant));
+      add([entry](int count) { return entry.rival->run(entry.variant, count); }, &list[i]);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "  {}: {}: {}\n", list[i].name, measurement_.work_case.name, error.what());
+    }
   }
   if (unfused_) {
     add([this](int count) { return unfused_->run(count); }, &list.back());
@@ -141,12 +160,18 @@ double Contest::limit_seconds() {
 double Contest::round() {
   if (rounds_ == 0) start_ = Clock::now();
   if (rounds_ > 0 && Clock::now() - start_ > kRowTime) return measurement_.ours.seconds.back();
-  measurement_.limit_seconds.push_back(limit_seconds());
+  if (measurement_.limit != "-") measurement_.limit_seconds.push_back(limit_seconds());
   // Another one begins each time, so that none always follows the same one.
   for (size_t i = 0; i < contestants_.size(); ++i) {
-    const Contestant& contestant = contestants_[(i + rounds_) % contestants_.size()];
+    Contestant& contestant = contestants_[(i + rounds_) % contestants_.size()];
     if (rounds_ > 0 && contestant.is_hopeless) continue;
-    contestant.samples->seconds.push_back(turn(contestant));
+    try {
+      contestant.samples->seconds.push_back(turn(contestant));
+    } catch (const std::runtime_error& error) {
+      if (&contestant == &contestants_[0]) throw;
+      fmt::print(stderr, "  {}: {}\n", contestant.samples->name, error.what());
+      contestant.is_hopeless = true;
+    }
   }
   ++rounds_;
   return measurement_.ours.seconds.back();

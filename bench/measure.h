@@ -27,7 +27,7 @@ struct Measurement {
   Case work_case;
   std::string missing;  // why nothing was measured; empty if all is well
   Work work;
-  std::string limit;  // "FMA", "L2", ...
+  std::string limit;  // "FMA", "L2", ..., or "-" where none is known
   std::vector<double> limit_seconds;
   Samples ours;
   std::vector<Samples> rivals;
@@ -63,6 +63,7 @@ class Contest {
   };
 
   void add(std::function<double(int)> run, Samples* samples);
+  void choose_limit();
   void add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals);
   double turn(const Contestant& contestant) const;
   double limit_seconds();

@@ -45,6 +45,8 @@ def draw_row(page, row, y):
         length = decades / DECADES * WIDTH / 2
         page.bar(middle + min(length, 0), y, abs(length), FASTER if length >= 0 else SLOWER)
         page.text(NAME + WIDTH + 4, y + 10, f'{best["ratio"]:.2f} x {best["name"]}', fill="#555")
+    if row["percent"] is None:  # a device whose limits are not measured
+        return
     page.bar(right, y, WIDTH, REST)
     page.bar(right, y, min(row["percent"], 100) / 100 * WIDTH, PERCENT)
     page.text(right + WIDTH + 4, y + 10, f'{row["percent"]:.0f} % of {row["limit"]}, '

@@ -52,9 +52,12 @@ Json Rival::receive() {
   const ssize_t length = getline(&line, &capacity, from_);
   const std::string text(line ? line : "", length > 0 ? length : 0);
   std::free(line);
-  if (length <= 0) throw std::runtime_error("ended");
+  if (length <= 0) {
+    has_ended_ = true;
+    throw std::runtime_error("the rival's process ended");
+  }
   const Json answer = Json::parse(text);
-  if (answer.contains("error")) throw std::invalid_argument(answer["error"].get<std::string>());
+  if (answer.contains("error")) throw std::runtime_error(answer["error"].get<std::string>());
   return answer;
 }
 
@@ -65,9 +68,10 @@ Json Rival::ask(const Json& request) {
 }
 
 std::vector<std::string> Rival::prepare(const Case& c) {
+  if (has_ended_) return {};
   try {
     return ask({{"prepare", c}}).at("variants");
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::runtime_error& error) {
     fmt::print(stderr, "  {}: {}: {}\n", name_, c.name, error.what());
     return {};
   }

@@ -25,7 +25,7 @@ class Rival {
   // The names of the variants it has; empty (with a line on standard error where it failed, rather
   // than has nothing) if it takes no part.
   std::vector<std::string> prepare(const Case& c);
-  // Seconds of `count` runs of a variant.
+  // Seconds of `count` runs of a variant. This and check throw std::runtime_error where it fails.
   double run(size_t variant, int count);
   // One per output.
   std::vector<Checksum> check(size_t variant);
@@ -35,6 +35,7 @@ class Rival {
   nlohmann::json receive();
 
   std::string name_, version_;
+  bool has_ended_ = false;
   int pid_ = -1;
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;
