@@ -16,7 +16,7 @@ DECADES = 1.0  # each way
 
 
 def best_of(row):
-    rivals = [r for r in row["rivals"] if r["name"] != "unfused"]
+    rivals = [r for r in row["rivals"] if r["name"] != "unfused" and r["ratio"] is not None]
     return min(rivals, key=lambda r: r["ratio"], default=None)
 
 

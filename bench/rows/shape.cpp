@@ -40,7 +40,7 @@ std::vector<Case> shape_rows() {
        {index({4096}, 10000), f32({4096, 256})}},
       {"one_hot_4096x1000",
        "one_hot",
-       {{"depth", int64_t{1000}}, {"axis", int64_t{-1}}},
+       {{"depth", int64_t{1000}}, {"axis", int64_t{1}}},
        {index({4096}, 1000)}},
   };
 }

@@ -93,6 +93,7 @@ std::vector<Variant> layer_norm_grad(const Case& c) {
                       pd, {{DNNL_ARG_DIFF_DST, input(c, 0)},
                            {DNNL_ARG_SRC, input(c, 1)},
                            {DNNL_ARG_SCALE, input(c, 2)},
+                           {DNNL_ARG_SHIFT, input(c, 2)},  // the older release wants one
                            {DNNL_ARG_MEAN, input(c, 3, row)},
                            {DNNL_ARG_VARIANCE, variance_of(c, 4, row, kEpsilon)},
                            {DNNL_ARG_DIFF_SRC, dx},
