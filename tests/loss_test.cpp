@@ -118,5 +118,32 @@ TEST(LossTest, NllOfLogSoftmaxIsCrossEntropy) {
   EXPECT_THROW(ops::huber_loss(logits, logits, -1), Error);
 }
 
+TEST(StatisticsTest, VarianceDeviationLogSumExp) {
+  const Tensor x = Tensor::from_host<float>({1, 2, 4, -1, 0, 1}, {2, 3});
+  EXPECT_NEAR(ops::reduce_var(x).item<float>(), 2.4722222, 1e-6);
+  EXPECT_NEAR(ops::reduce_var(x, {}, 1).item<float>(), 2.9666667, 1e-6);
+  const auto deviations = ops::reduce_std(x, {1}, 1).to_host<float>();
+  EXPECT_NEAR(deviations[0], std::sqrt(7.0 / 3), 1e-6);
+  EXPECT_NEAR(deviations[1], 1, 1e-6);
+  const auto sums = ops::logsumexp(x * 300.0, {1}).to_host<float>();
+  EXPECT_NEAR(sums[0], 1200, 1e-3);
+  EXPECT_NEAR(sums[1], 300, 1e-3);
+  const Tensor none = Tensor::from_host<float>({-INFINITY, -INFINITY}, {2});
+  EXPECT_EQ(ops::logsumexp(none).item<float>(), -INFINITY);
+  EXPECT_EQ(ops::logsumexp(x, {0}, true).shape(), (Shape{1, 3}));
+  auto f = [](Tensor t) { return ops::logsumexp(t); };
+  const auto slopes = grad(f)(x).to_host<float>();
+  const auto shares = ops::softmax(ops::reshape(x, {6})).to_host<float>();
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(slopes[i], shares[i], 1e-6);
+}
+
+TEST(StatisticsTest, SumsOfSmallTypesCountInI32) {
+  const Tensor bytes = Tensor::from_host<uint8_t>({200, 100, 50}, {3});
+  EXPECT_EQ(ops::reduce_sum(bytes).item<int32_t>(), 350);
+  const Tensor floats = ops::cast(bytes, DType::kF32);
+  const Tensor truths = ops::greater(floats, floats);
+  EXPECT_EQ(ops::reduce_sum(ops::logical_not(truths)).item<int32_t>(), 3);
+}
+
 }  // namespace
 }  // namespace ballast::tests

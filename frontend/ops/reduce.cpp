@@ -1,8 +1,10 @@
 #include "frontend/ops/reduce.h"
 
+#include "frontend/ops.h"
 #include "frontend/ops/call.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace ballast::ops {
 
@@ -25,6 +27,10 @@ Tensor arg_reduce(const char* name, const Operand& x, int64_t axis) {
 }  // namespace
 
 Tensor reduce_sum(const Operand& x, const Axes& axes, bool keep_dims) {
+  const DType dtype = x.tensor().dtype();
+  if (dtype == DType::kBool || dtype == DType::kU8) {
+    return reduce("reduce_sum", cast(x, DType::kI32), axes, keep_dims);
+  }
   return reduce("reduce_sum", x, axes, keep_dims);
 }
 Tensor reduce_mean(const Operand& x, const Axes& axes, bool keep_dims) {
@@ -47,6 +53,40 @@ Tensor reduce_all(const Operand& x, const Axes& axes, bool keep_dims) {
 }
 Tensor argmax(const Operand& x, int64_t axis) { return arg_reduce("argmax", x, axis); }
 Tensor argmin(const Operand& x, int64_t axis) { return arg_reduce("argmin", x, axis); }
+
+Tensor reduce_var(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
+  CallScope scope(x.where());
+  Tensor tensor = x.tensor();
+  Tensor mean = reduce_mean(tensor, axes, true);
+  Tensor total = reduce_sum(square(tensor - mean), axes, keep_dims);
+  const int64_t lines = std::max<int64_t>(1, mean.elements());
+  return total * (1.0 / static_cast<double>(tensor.elements() / lines - ddof));
+}
+
+Tensor reduce_std(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
+  CallScope scope(x.where());
+  return sqrt(reduce_var(x, axes, ddof, keep_dims));
+}
+
+Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_dims) {
+  CallScope scope(x.where());
+  Tensor tensor = x.tensor();
+  // The shift cancels out; an infinite one would leave NaN.
+  Tensor peak = stop_gradient(reduce_max(tensor, axes, true));
+  Tensor shift = select(less(abs(peak), std::numeric_limits<float>::infinity()), peak, 0.0);
+  Tensor result = log(reduce_sum(exp(tensor - shift), axes, true)) + shift;
+  return keep_dims ? result : reshape(result, reduce_sum(tensor, axes).shape());
+}
+
+Tensor cumsum(const Operand& x, int64_t axis, bool exclusive, bool reverse) {
+  Tensor tensor = x.tensor();
+  return apply_primitive("cumsum", {tensor},
+                         {{"axis", from_start(axis, tensor.rank())},
+                          {"exclusive", int64_t{exclusive}},
+                          {"reverse", int64_t{reverse}}},
+                         x.where())[0];
+}
+
 Tensor sum(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce_sum(x, axes, keep_dims);
 }

@@ -9,6 +9,7 @@ namespace ballast::ops {
 
 using Axes = std::vector<int64_t>;  // empty: all; negative counts from the end
 
+// Sums of bool and u8 count in i32.
 Tensor reduce_sum(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_mean(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_max(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
@@ -18,6 +19,14 @@ Tensor reduce_any(const Operand& x, const Axes& axes = {}, bool keep_dims = fals
 Tensor reduce_all(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor argmax(const Operand& x, int64_t axis = -1);  // i32; the lowest index wins
 Tensor argmin(const Operand& x, int64_t axis = -1);
+// The mean of squared distances from the mean, or with `ddof` their sum over count - ddof.
+Tensor reduce_var(const Operand& x, const Axes& axes = {}, int64_t ddof = 0,
+                  bool keep_dims = false);
+Tensor reduce_std(const Operand& x, const Axes& axes = {}, int64_t ddof = 0,
+                  bool keep_dims = false);
+Tensor logsumexp(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
+// Running sums; exclusive: without the element itself; reverse: from the end.
+Tensor cumsum(const Operand& x, int64_t axis, bool exclusive = false, bool reverse = false);
 Tensor sum(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor mean(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 

@@ -54,12 +54,19 @@ std::vector<Tensor> reduce_prod(const VjpArgs& args) {
   return {spread(args, g(args)) * others};
 }
 
+// An element counts for every sum behind it.
+std::vector<Tensor> cumsum(const VjpArgs& args) {
+  return {ops::cumsum(g(args), int_attr(args.attrs, "axis"), int_attr(args.attrs, "exclusive") != 0,
+                      int_attr(args.attrs, "reverse") == 0)};
+}
+
 }  // namespace
 
 std::vector<Primitive> reduce_primitives() {
   return {
       {"argmax", zero},
       {"argmin", vjp_rules::zero},
+      {"cumsum", cumsum},
       {"reduce_all", zero},
       {"reduce_any", vjp_rules::zero},
       {"reduce_max", reduce_extremum},

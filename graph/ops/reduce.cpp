@@ -92,17 +92,42 @@ OpDef reduction(const Rule& rule) {
   return op;
 }
 
+// MindSpore's CumSum: exclusive leaves out the element itself, reverse begins at the end.
+OpDef cumsum() {
+  OpDef op;
+  op.name = "cumsum";
+  op.attrs = {{"axis", int64_t{0}, /*is_required=*/true},
+              {"exclusive", int64_t{0}},
+              {"reverse", int64_t{0}}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
+    const DType dtype = call.inputs[0].dtype;
+    if (dtype != DType::kF32 && dtype != DType::kI32 && dtype != DType::kI64) {
+      fail(Code::kUnimplemented, "has no kernel for {}", name_of(dtype));
+    }
+    reduced_axes(call);
+    return {call.inputs[0]};
+  };
+  op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>&) {
+    return kernels::plan_cumsum(device_class, call.inputs[0], reduced_axes(call)[0],
+                                int_attr(call.attrs, "exclusive") != 0,
+                                int_attr(call.attrs, "reverse") != 0);
+  };
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
-  const std::vector<DType> f32{DType::kF32}, numbers{DType::kF32, DType::kI32},
-      booleans{DType::kBool};
+  const std::vector<DType> f32{DType::kF32}, booleans{DType::kBool};
+  const std::vector<DType> sums{DType::kF32, DType::kI32, DType::kI64};
+  const std::vector<DType> ordered{DType::kF32, DType::kI32, DType::kI64, DType::kU8};
   std::vector<OpDef> ops;
   for (const Rule& rule : {
-           Rule{"reduce_sum", "sum", numbers, true, false},
+           Rule{"reduce_sum", "sum", sums, true, false},
            Rule{"reduce_mean", "mean", f32, true, false},
-           Rule{"reduce_max", "max", numbers, false, false},
-           Rule{"reduce_min", "min", numbers, false, false},
+           Rule{"reduce_max", "max", ordered, false, false},
+           Rule{"reduce_min", "min", ordered, false, false},
            Rule{"reduce_prod", "prod", f32, true, false},
            Rule{"reduce_any", "any", booleans, true, false},
            Rule{"reduce_all", "all", booleans, true, false},
@@ -111,6 +136,7 @@ std::vector<OpDef> reduce_ops() {
        }) {
     ops.push_back(reduction(rule));
   }
+  ops.push_back(cumsum());
   return ops;
 }
 

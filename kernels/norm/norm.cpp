@@ -57,18 +57,22 @@ Plan fused_dx(const std::string& kind, int64_t rows, int64_t length) {
   return recorder.finish();
 }
 
+bool sums_by_rows(DeviceClass device_class, int64_t length) {
+  return device_class == DeviceClass::kCpu && length % kLanes == 0 && length <= kLongestCachedRow;
+}
+
 // Inputs dy, x, rstd, mean (rms: no mean); outputs by chunk of rows the sums of dy x', and of dy.
 Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t rows, int64_t length,
                     int64_t chunk) {
-  const std::string kernel = "norm_parameter_sums_" + kind;
-  const int64_t chunks = (rows + chunk - 1) / chunk;
-  const auto tensor = [&](uint32_t slot) {
-    return Operand{slot, kF32, {length, rows}, {1, length}, {}};
+  const bool is_rows = sums_by_rows(device_class, length);
+  const std::string kernel = fmt::format("norm_parameter_sums_{}{}", kind, is_rows ? "_rows" : "");
+  const auto lines = [&](uint32_t slot, int64_t count) {
+    if (!is_rows) return Operand{slot, kF32, {length, count}, {1, length}, {}};
+    return Operand{slot, kF32, {kLanes, length / kLanes, count}, {1, kLanes, length}, {}};
   };
+  const auto tensor = [&](uint32_t slot) { return lines(slot, rows); };
   const auto by_row = [&](uint32_t slot) { return Operand{slot, kF32, {rows}, {1}, {}}; };
-  const auto result = [&](uint32_t slot) {
-    return Operand{slot, kF32, {length, chunks}, {1, length}, {}};
-  };
+  const auto result = [&](uint32_t slot) { return lines(slot, (rows + chunk - 1) / chunk); };
   std::vector<HostArg> args = {tensor(0), tensor(1), by_row(2), static_cast<int32_t>(chunk)};
   uint32_t slot = 3;
   if (kind != "rms") args.push_back(by_row(slot++));
@@ -82,7 +86,7 @@ Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t r
 int64_t parameter_chunk(DeviceClass device_class, int64_t rows, int64_t length) {
   // As many chunks as keep all cores busy beside the vectors across; each long enough to be worth
   // the second pass over what it leaves.
-  const int64_t across = (length + 63) / 64;
+  const int64_t across = sums_by_rows(device_class, length) ? 1 : (length + 63) / 64;
   const int64_t wanted = (device_class == DeviceClass::kCpu ? 16 : 256) / across + 1;
   const int64_t chunks = std::clamp<int64_t>(rows / 16, 1, wanted);
   return (rows + chunks - 1) / chunks;

@@ -145,7 +145,7 @@ const std::vector<std::pair<int64_t, int64_t>>& layer_shapes() {
 
 TEST(NormLayer, MatchesDouble) {
   for (const auto& [rows, length] : layer_shapes()) {
-    if (is_too_large(rows * length)) continue;
+    if (is_too_large(8 * rows * length)) continue;  // the simulator: several kernels by case
     const Sample s(layers(rows, length), rows * length, length, false);
     for (DeviceClass c : kClasses) {
       const std::string what =
@@ -165,7 +165,7 @@ TEST(NormLayer, MatchesDouble) {
 
 TEST(NormRms, MatchesDouble) {
   for (const auto& [rows, length] : layer_shapes()) {
-    if (is_too_large(rows * length)) continue;
+    if (is_too_large(8 * rows * length)) continue;  // the simulator: several kernels by case
     const Sample s(layers(rows, length), rows * length, length, true);
     for (DeviceClass c : kClasses) {
       const std::string what =
@@ -242,7 +242,7 @@ TEST(NormGroup, MatchesDouble) {
                                                             {{4, 64, 196}, 8},
                                                             {{2, 32, 400}, 4}}) {
     const int64_t n = shape.batch * shape.channels * shape.inner;
-    if (is_too_large(n)) continue;
+    if (is_too_large(8 * n)) continue;
     const Sample s(grouped(shape, groups), n, shape.channels, false);
     for (DeviceClass c : kClasses) {
       const std::string what = class_name(c) + " group " +
@@ -275,7 +275,7 @@ TEST(NormBatch, MatchesDouble) {
                                                              {2, 64, 196},
                                                              {8, 16, 400}}) {
     const int64_t n = shape.batch * shape.channels * shape.inner;
-    if (is_too_large(n)) continue;
+    if (is_too_large(8 * n)) continue;
     const Sample s(channels(shape), n, shape.channels, false);
     const HostTensor old_mean = random_f32({shape.channels}, 65);
     const HostTensor old_var = random_f32({shape.channels}, 66, 0.5f, 2);

@@ -45,8 +45,8 @@ class AxisGenerator : public Halide::Generator<Derived> {
     line_outputs_ = outputs;
   }
   In* add_line_input(const std::string& name) {
-    line_inputs_.push_back(this->template add_input<Halide::Buffer<>>(name, Halide::Float(32),
-                                                                      is_rows() ? 1 : 2));
+    line_inputs_.push_back(
+        this->template add_input<Halide::Buffer<>>(name, Halide::Float(32), is_rows() ? 1 : 2));
     return line_inputs_.back();
   }
   AxisNest make_nest() {

@@ -1,5 +1,6 @@
 # Reductions: a mean is a divided sum
-foreach(row sum:f32 sum:i32 prod:f32 prod:i32 max:f32 max:i32 min:f32 min:i32 any:bool all:bool)
+foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 max:f32 max:i32 max:i64
+            max:u8 min:f32 min:i32 min:i64 min:u8 any:bool all:bool)
   string(REPLACE ":" ";" row ${row})
   list(GET row 0 kind)
   list(GET row 1 dtype)
@@ -15,4 +16,8 @@ foreach(dtype f32 i32)
   endforeach()
 endforeach()
 
-ballast_oclgrind_filter(Reduce.A* Kinds/*)
+foreach(dtype f32 i32 i64)
+  ballast_kernel(cumsum_${dtype} GENERATOR cumsum PARAMS dtype=${dtype})
+endforeach()
+
+ballast_oclgrind_filter(Reduce.A* Kinds/* Cumulative.*)

@@ -1,5 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/plan_builder.h"
 #include "kernels/pointwise/pointwise_ops.h"
 
 #include <algorithm>
@@ -127,49 +128,22 @@ Plan plan_single(const Reduction& reduction, const View& view, float divisor) {
                          size_of(reduction.dtype));
 }
 
-int64_t whole_chunk(const View& view) {
-  return std::max<int64_t>(1, (view.axis + kRowWidth - 1) / kRowWidth) * kRowWidth;
-}
-
-// Two reduced groups: the inner one into the workspace, then the outer one.
-Plan plan_double(const Reduction& reduction, std::vector<Group> groups, size_t outer_axis,
-                 size_t inner_axis, float divisor) {
-  Recorder recorder;
-  const View first = view_around(groups, inner_axis);
-  reduce_once(recorder, reduction, first, 0, 2, 1, whole_chunk(first), 1);
-  groups[inner_axis].extent = 1;
-  const View second = view_around(groups, outer_axis);
-  reduce_once(recorder, reduction, second, 2, 1, 1, whole_chunk(second), divisor);
-  return recorder.finish(static_cast<uint64_t>(first.outer * first.inner) *
-                         size_of(reduction.dtype));
-}
-
-// Three and more: the kept groups are moved to the front in the workspace, then rows are reduced.
-Plan plan_many(const Reduction& reduction, const std::vector<Group>& groups, float divisor) {
-  Shape shape;
-  std::vector<int64_t> strides;
-  View view;
-  for (bool is_reduced : {false, true}) {
-    for (size_t i = 0; i < groups.size(); ++i) {
-      if (groups[i].is_reduced != is_reduced) continue;
-      shape.push_back(groups[i].extent);
-      strides.push_back(product(groups, i + 1, groups.size()));
-      (is_reduced ? view.axis : view.outer) *= groups[i].extent;
-    }
+// Several reduced groups: one after the other, the innermost first, each into a part of the
+// workspace; the last into the output. What a stage leaves is smaller by its extent.
+Plan plan_staged(const Reduction& reduction, std::vector<Group> groups,
+                 const std::vector<size_t>& reduced, float divisor) {
+  PlanBuilder builder(2);
+  uint32_t from = 0;
+  for (size_t i = reduced.size(); i-- > 0;) {
+    const View view = view_around(groups, reduced[i]);
+    const bool is_last = i == 0;
+    const auto bytes = static_cast<uint64_t>(view.outer * view.inner) * size_of(reduction.dtype);
+    const uint32_t to = is_last ? 1 : builder.add_region(bytes);
+    builder.append(plan_single(reduction, view, is_last ? divisor : 1), {from, to});
+    groups[reduced[i]].extent = 1;
+    from = to;
   }
-  Plan plan = plan_copy(reduction.device_class, reduction.dtype, shape, strides);
-  for (device::Launch& launch : plan.launches) {
-    for (device::Arg& arg : launch.args) {
-      if (arg.kind == device::Arg::Kind::kBuffer && arg.slot == 1) arg.slot = 2;
-    }
-  }
-  Recorder recorder;
-  reduce_once(recorder, reduction, view, 2, 1, 1, whole_chunk(view), divisor);
-  for (device::Launch& launch : recorder.finish().launches) {
-    plan.launches.push_back(std::move(launch));
-  }
-  plan.workspace_bytes = static_cast<uint64_t>(view.outer * view.axis) * size_of(reduction.dtype);
-  return plan;
+  return builder.finish();
 }
 
 Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
@@ -227,10 +201,31 @@ Plan plan_reduce(DeviceClass device_class, const std::string& kind, const Tensor
     return plan_single(reduction, {1, 1, input.elements()}, divisor);
   }
   if (reduced.size() == 1) return plan_single(reduction, view_around(groups, reduced[0]), divisor);
-  if (reduced.size() == 2) {
-    return plan_double(reduction, groups, reduced[0], reduced[1], divisor);
+  return plan_staged(reduction, groups, reduced, divisor);
+}
+
+Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis, bool is_exclusive,
+                 bool is_reverse) {
+  if (type.elements() == 0) return {};
+  View view;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= type.shape[d];
   }
-  return plan_many(reduction, groups, divisor);
+  const std::string kernel = fmt::format("cumsum_{}", name_of(type.dtype));
+  const bool has_lanes = device_class == DeviceClass::kCpu && view.inner % kLanes == 0;
+  const int64_t lanes = has_lanes ? kLanes : 1, x = view.inner / lanes;
+  const auto operand = [&](uint32_t slot) {
+    return Operand{slot,
+                   type.dtype,
+                   {lanes, x, view.axis, view.outer},
+                   {1, lanes, view.inner, view.inner * view.axis},
+                   {}};
+  };
+  Recorder recorder;
+  recorder.call(aot_kernel(kernel, device_class), kernel,
+                {operand(0), int32_t{is_exclusive}, int32_t{is_reverse}, operand(1)});
+  return recorder.finish();
 }
 
 }  // namespace ballast::kernels

@@ -237,9 +237,92 @@ TEST(Reduce, ArgMaxAndArgMin) {
   }
 }
 
+template <class T>
+void check_whole(DType dtype, const std::vector<const char*>& kinds, T low, T step) {
+  for (const char* kind : kinds) {
+    for (const auto& [shape, axes] : cases()) {
+      if (elements(shape) == 0 || elements(shape) > 10000) continue;
+      std::vector<T> values(elements(shape));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<T>(low + static_cast<T>(i * 37 % 101) * step);
+      }
+      const auto want = reference(kind, shape, axes, values);
+      const TensorType type{dtype, kept_shape(shape, axes)};
+      for (DeviceClass c : kClasses) {
+        const HostTensor input(dtype, shape, values);
+        const auto got =
+            run_plan(plan_reduce(c, kind, input.type, axes, type), {input}, type).template as<T>();
+        for (size_t i = 0; i < got.size(); ++i) {
+          EXPECT_EQ(static_cast<double>(got[i]), want[i]) << kind << " " << to_string(shape);
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduce, LongAndShortIntegers) {
+  check_whole<int64_t>(DType::kI64, {"sum", "max", "min"}, -(int64_t{1} << 36), int64_t{1} << 30);
+  check_whole<uint8_t>(DType::kU8, {"max", "min"}, 3, 2);
+}
+
 TEST(Reduce, RefusesWhatHasNoKernel) {
   const TensorType u8{DType::kU8, {4}}, scalar{DType::kU8, {}};
   EXPECT_THROW(plan_reduce(DeviceClass::kCpu, "sum", u8, {0}, scalar), device::Error);
+}
+
+struct SumCase {
+  Shape shape;
+  int64_t axis;
+};
+
+TEST(Cumulative, SumsMatchDouble) {
+  for (const auto& [shape, axis] : std::vector<SumCase>{{{1}, 0},
+                                                        {{7}, 0},
+                                                        {{3000}, 0},
+                                                        {{5, 9}, 1},
+                                                        {{5, 9}, 0},
+                                                        {{40, 16}, 0},
+                                                        {{3, 11, 32}, 1},
+                                                        {{3, 11, 5}, 1},
+                                                        {{2, 3, 4, 5}, 2},
+                                                        {{33, 1}, 0},
+                                                        {{6, 100}, 1},
+                                                        {{0, 3}, 1}}) {
+    const HostTensor input = random_f32(shape, 71);
+    const auto values = input.as<float>();
+    int64_t inner = 1;
+    for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
+    for (int mode = 0; mode < 4; ++mode) {
+      const bool is_exclusive = mode & 1, is_reverse = mode & 2;
+      for (DeviceClass c : kClasses) {
+        const auto got = run_plan(plan_cumsum(c, input.type, axis, is_exclusive, is_reverse),
+                                  {input}, input.type)
+                             .as<float>();
+        for (int64_t i = 0; i < elements(shape); ++i) {
+          const int64_t r = i / inner % shape[axis];
+          double want = 0;
+          for (int64_t k = 0; k < shape[axis]; ++k) {
+            const bool counts = (is_reverse ? k > r : k < r) || (k == r && !is_exclusive);
+            if (counts) want += values[i + (k - r) * inner];
+          }
+          ASSERT_NEAR(got[i], want, 2e-6 * (1 + static_cast<double>(shape[axis])))
+              << class_name(c) << " " << to_string(shape) << " over " << axis << " mode " << mode;
+        }
+      }
+    }
+  }
+}
+
+TEST(Cumulative, Integers) {
+  for (DeviceClass c : kClasses) {
+    const HostTensor input = i32({2, 3}, {1, 2, 3, -4, 5, 1 << 30});
+    EXPECT_EQ(
+        run_plan(plan_cumsum(c, input.type, 1, false, false), {input}, input.type).as<int32_t>(),
+        (std::vector<int32_t>{1, 3, 6, -4, 1, (1 << 30) + 1}));
+    const HostTensor wide(DType::kI64, {3}, std::vector<int64_t>{int64_t{1} << 40, 2, 3});
+    EXPECT_EQ(run_plan(plan_cumsum(c, wide.type, 0, true, true), {wide}, wide.type).as<int64_t>(),
+              (std::vector<int64_t>{5, 3, 0}));
+  }
 }
 
 }  // namespace

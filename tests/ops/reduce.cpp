@@ -103,10 +103,61 @@ void add_reductions(OpFamilies& table) {
     table.add(op, {ties}, {{"axis", int64_t{1}}});
   }
 }
+
+void cumsum(const std::vector<HostArray>& inputs, const Attrs& attrs,
+            std::vector<HostArray>& outputs) {
+  const Shape& shape = inputs[0].type.shape;
+  const auto axis = static_cast<size_t>(int_attr(attrs, "axis"));
+  for (size_t i = 0; i < outputs[0].values.size(); ++i) {
+    const Index index = index_of(i, shape);
+    outputs[0].values[i] = 0;
+    Index at = index;
+    for (at[axis] = 0; at[axis] < shape[axis]; ++at[axis]) {
+      const bool is_reverse = int_attr(attrs, "reverse") != 0;
+      const bool is_before = is_reverse ? at[axis] > index[axis] : at[axis] < index[axis];
+      const bool is_self = at[axis] == index[axis] && int_attr(attrs, "exclusive") == 0;
+      if (is_before || is_self) outputs[0].values[i] += inputs[0].values[flat_of(at, shape)];
+    }
+  }
+}
+
+void add_cumulative(OpFamilies& table) {
+  struct Call {
+    Shape shape;
+    int64_t axis;
+  };
+  int64_t mode = 0;
+  for (const Call& call : std::vector<Call>{{{5}, 0},
+                                            {{3, 4}, 1},
+                                            {{3, 4}, 0},
+                                            {{2, 3, 2}, 1},
+                                            {{9, 32}, 0},
+                                            {{40, 3}, 0},
+                                            {{2, 50}, 1},
+                                            {{1}, 0},
+                                            {{0, 3}, 1}}) {
+    for (int repeat = 0; repeat < 2; ++repeat, ++mode) {
+      const Attrs attrs = {
+          {"axis", call.axis}, {"exclusive", mode & 1}, {"reverse", mode >> 1 & 1}};
+      const bool is_small = TensorType{DType::kF32, call.shape}.elements() < 20;
+      table.add("cumsum", {real(call.shape, -1, 1)}, attrs, is_small).atol = 1e-5;
+      table.add("cumsum", {whole(call.shape, 100)}, attrs);
+    }
+  }
+  for (const char* op : {"reduce_sum", "reduce_max", "reduce_min"}) {
+    table.add(op, {whole({3, 20}, 90, DType::kI64)},
+              {{"axes", std::vector<int64_t>{1}}, {"keep_dims", int64_t{0}}});
+  }
+  for (const char* op : {"reduce_max", "reduce_min"}) {
+    table.add(op, {whole({3, 20}, 90, DType::kU8)},
+              {{"axes", std::vector<int64_t>{0}}, {"keep_dims", int64_t{0}}});
+  }
+}
 }  // namespace
 
 void add_reduce(OpFamilies& table) {
   table.references.insert({
+      {"cumsum", cumsum},
       {"reduce_sum", reduction(sum)},
       {"reduce_mean",
        reduction([](const Elements& e) { return sum(e) / static_cast<double>(e.size()); })},
@@ -120,6 +171,7 @@ void add_reduce(OpFamilies& table) {
       {"argmin", reduction([](const Elements& e) { return position(e, smaller); })},
   });
   add_reductions(table);
+  add_cumulative(table);
 }
 
 }  // namespace ballast::tests
