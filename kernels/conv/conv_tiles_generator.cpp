@@ -318,12 +318,12 @@ class ConvGather : public Generator<ConvGather> {
                ky = (yr + top) % stride_h + hits.y * stride_h;
     const Expr windows_w = products.dim(0).extent(), windows_h = products.dim(1).extent(),
                taps_w = products.dim(2).extent(), taps_h = products.dim(3).extent();
-    const Expr is_hit =
-        kx < taps_w && ky < taps_h && ox >= 0 && ox < windows_w && oy >= 0 && oy < windows_h;
-    const Expr value = products(clamp(ox, 0, windows_w - 1), clamp(oy, 0, windows_h - 1),
-                                min(kx, taps_w - 1), min(ky, taps_h - 1), p);
+    for (const Expr& condition :
+         {kx < taps_w, ky < taps_h, oy >= 0, oy < windows_h, ox >= 0, ox < windows_w}) {
+      hits.where(condition);
+    }
     total(xq, xr, yq, yr, p) = 0.0f;
-    total(xq, xr, yq, yr, p) = strict_float(total(xq, xr, yq, yr, p) + select(is_hit, value, 0.0f));
+    total(xq, xr, yq, yr, p) = strict_float(total(xq, xr, yq, yr, p) + products(ox, oy, kx, ky, p));
     dx(xq, xr, yq, yr, p) = total(xq, xr, yq, yr, p);
   }
 
@@ -333,9 +333,16 @@ class ConvGather : public Generator<ConvGather> {
       dx.dim(d).set_min(0);
     }
     Func(dx).output_buffer().dim(0).set_stride(Expr());
-    Func(dx).reorder(xq, xr, yr, yq, p).gpu_blocks(yq, p).never_partition_all();
-    total.compute_at(dx, xq).store_in(MemoryType::Register);
-    total.update().reorder(xq, xr, yq, yr, p, hits.x, hits.y);
+    // A hit at a time over up to 64 neighbours: a plain sum of two rows.
+    constexpr int kRow = 64;
+    Var xo("xo"), xi("xi");
+    Func(dx)
+        .split(xq, xo, xi, kRow, TailStrategy::GuardWithIf)
+        .reorder(xi, xr, xo, yr, yq, p)
+        .gpu_blocks(yq, p)
+        .never_partition_all();
+    total.compute_at(dx, xr).store_in(MemoryType::Stack).bound_storage(xq, kRow);
+    total.update().reorder(xq, hits.x, hits.y, xr, yq, yr, p);
   }
 
  private:
