@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 namespace ballast {
@@ -55,6 +56,21 @@ TEST(TensorTest, NumbersTakeTheDtypeOfTheTensorBesideThem) {
   EXPECT_EQ((whole + 1).to_host<int32_t>(), (std::vector<int32_t>{2, 3}));
   EXPECT_EQ((2.0f / Tensor::from_host<float>({4, 8}, {2})).to_host<float>(),
             (std::vector<float>{0.5f, 0.25f}));
+}
+
+TEST(TensorTest, ActivationsAndChecks) {
+  Tensor x = Tensor::from_host<float>({-8, -3, -1.5f, 0, 1.5f, 3, 8}, {7});
+  EXPECT_EQ(ops::relu6(x).to_host<float>(), (std::vector<float>{0, 0, 0, 0, 1.5f, 3, 6}));
+  EXPECT_EQ(ops::hard_sigmoid(x).to_host<float>(),
+            (std::vector<float>{0, 0, 0.25f, 0.5f, 0.75f, 1, 1}));
+  EXPECT_EQ(ops::hard_swish(x).to_host<float>(),
+            (std::vector<float>{0, 0, -0.375f, 0, 1.125f, 3, 8}));
+  EXPECT_EQ(ops::clip(x, -1.0f, 2.0f).to_host<float>(),
+            (std::vector<float>{-1, -1, -1, 0, 1.5f, 2, 2}));
+  EXPECT_EQ(ops::leaky_relu(x, 0.5).to_host<float>()[0], -4);
+  EXPECT_NEAR(ops::elu(x).to_host<float>()[1], std::expm1(-3.0), 1e-6);
+  EXPECT_TRUE(ops::all_finite(x).item<bool>());
+  EXPECT_FALSE(ops::all_finite(x / 0.0f).item<bool>());
 }
 
 TEST(TensorTest, ReshapeSharesMemoryAndFindsTheOpenExtent) {

@@ -19,10 +19,15 @@ JitOptions at_level(JitLevel level) {
 
 std::vector<Tensor> random_inputs(uint64_t seed) {
   set_seed(seed);
-  return {nn::uniform({4, 6}, -1, 1), nn::uniform({4, 6}, -1, 1), nn::uniform({6}, -1, 1)};
+  std::vector<Tensor> inputs = {nn::uniform({4, 6}, -1, 1), nn::uniform({4, 6}, -1, 1),
+                                nn::uniform({6}, -1, 1)};
+  const DType dtypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+  for (Tensor& input : inputs) input = ops::cast(input, dtypes[seed % 3]);
+  return inputs;
 }
 
-// A program of a dozen random ops over [4, 6] tensors; the same seed gives the same one.
+// A program of a dozen random ops over [4, 6] tensors; the same seed gives the same one. A third
+// of the seeds each is in f32, bf16 and f16.
 std::vector<Tensor> random_program(uint64_t seed, const std::vector<Tensor>& inputs) {
   std::mt19937_64 generator(seed);
   std::vector<Tensor> pool = inputs;
@@ -114,7 +119,7 @@ TEST_P(RandomProgramTest, JitAndSinkAgreeAtO1AndStayCloseToO0) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramTest, testing::Range<uint64_t>(0, 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramTest, testing::Range<uint64_t>(0, 12));
 
 // ---- training
 

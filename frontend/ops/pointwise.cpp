@@ -1,6 +1,7 @@
 #include "frontend/ops/pointwise.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/reduce.h"
 
 namespace ballast {
 
@@ -27,6 +28,32 @@ Tensor sigmoid(const Operand& x) { return unary("sigmoid", x); }
 Tensor relu(const Operand& x) { return unary("relu", x); }
 Tensor square(const Operand& x) { return unary("square", x); }
 Tensor floor(const Operand& x) { return unary("floor", x); }
+Tensor exp2(const Operand& x) { return unary("exp2", x); }
+Tensor expm1(const Operand& x) { return unary("expm1", x); }
+Tensor log2(const Operand& x) { return unary("log2", x); }
+Tensor log10(const Operand& x) { return unary("log10", x); }
+Tensor log1p(const Operand& x) { return unary("log1p", x); }
+Tensor sin(const Operand& x) { return unary("sin", x); }
+Tensor cos(const Operand& x) { return unary("cos", x); }
+Tensor tan(const Operand& x) { return unary("tan", x); }
+Tensor asin(const Operand& x) { return unary("asin", x); }
+Tensor acos(const Operand& x) { return unary("acos", x); }
+Tensor atan(const Operand& x) { return unary("atan", x); }
+Tensor sinh(const Operand& x) { return unary("sinh", x); }
+Tensor cosh(const Operand& x) { return unary("cosh", x); }
+Tensor asinh(const Operand& x) { return unary("asinh", x); }
+Tensor acosh(const Operand& x) { return unary("acosh", x); }
+Tensor atanh(const Operand& x) { return unary("atanh", x); }
+Tensor erf(const Operand& x) { return unary("erf", x); }
+Tensor erfc(const Operand& x) { return unary("erfc", x); }
+Tensor ceil(const Operand& x) { return unary("ceil", x); }
+Tensor round(const Operand& x) { return unary("round", x); }
+Tensor trunc(const Operand& x) { return unary("trunc", x); }
+Tensor isnan(const Operand& x) { return unary("isnan", x); }
+Tensor isinf(const Operand& x) { return unary("isinf", x); }
+Tensor isfinite(const Operand& x) { return unary("isfinite", x); }
+Tensor rint(const Operand& x) { return unary("round", x); }
+Tensor bitwise_not(const Operand& x) { return unary("bitwise_not", x); }
 Tensor add(const Operand& a, const Operand& b) { return binary("add", a, b); }
 Tensor sub(const Operand& a, const Operand& b) { return binary("sub", a, b); }
 Tensor mul(const Operand& a, const Operand& b) { return binary("mul", a, b); }
@@ -34,6 +61,14 @@ Tensor div(const Operand& a, const Operand& b) { return binary("div", a, b); }
 Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", a, b); }
 Tensor pow(const Operand& a, const Operand& b) { return binary("pow", a, b); }
+Tensor atan2(const Operand& y, const Operand& x) { return binary("atan2", y, x); }
+Tensor floor_div(const Operand& a, const Operand& b) { return binary("floor_div", a, b); }
+Tensor floor_mod(const Operand& a, const Operand& b) { return binary("floor_mod", a, b); }
+Tensor bitwise_and(const Operand& a, const Operand& b) { return binary("bitwise_and", a, b); }
+Tensor bitwise_or(const Operand& a, const Operand& b) { return binary("bitwise_or", a, b); }
+Tensor bitwise_xor(const Operand& a, const Operand& b) { return binary("bitwise_xor", a, b); }
+Tensor left_shift(const Operand& a, const Operand& b) { return binary("left_shift", a, b); }
+Tensor right_shift(const Operand& a, const Operand& b) { return binary("right_shift", a, b); }
 Tensor relu_grad(const Operand& dy, const Operand& y) { return binary("relu_grad", dy, y); }
 
 Tensor equal(const Operand& a, const Operand& b) { return binary("equal", a, b); }
@@ -44,6 +79,7 @@ Tensor greater(const Operand& a, const Operand& b) { return binary("greater", a,
 Tensor greater_equal(const Operand& a, const Operand& b) { return binary("greater_equal", a, b); }
 Tensor logical_and(const Operand& a, const Operand& b) { return binary("logical_and", a, b); }
 Tensor logical_or(const Operand& a, const Operand& b) { return binary("logical_or", a, b); }
+Tensor logical_xor(const Operand& a, const Operand& b) { return binary("logical_xor", a, b); }
 Tensor logical_not(const Operand& x) { return unary("logical_not", x); }
 
 Tensor select(const Operand& condition, const Operand& a, const Operand& b) {
@@ -58,17 +94,58 @@ Tensor cast(const Operand& x, DType dtype) {
   return apply_primitive("cast", {tensor}, {{"dtype", static_cast<int64_t>(dtype)}}, x.where())[0];
 }
 
-Tensor gelu(const Operand& x) {
+Tensor all_finite(const Operand& x) {
   CallScope scope(x.where());
-  const float kSqrtTwoOverPi = 0.7978845608028654f;
-  Tensor tensor = x.tensor();
-  Tensor inner = kSqrtTwoOverPi * (tensor + 0.044715f * (tensor * square(tensor)));
-  return 0.5f * tensor * (1.0f + tanh(inner));
+  return reduce_all(isfinite(x));
 }
 
-Tensor silu(const Operand& x) {
+Tensor clip(const Operand& x, const Operand& low, const Operand& high) {
   CallScope scope(x.where());
-  return x.tensor() * sigmoid(x);
+  return minimum(maximum(x, low), high);
+}
+
+Tensor gelu(const Operand& x, Gelu form) {
+  return unary(form == Gelu::kTanh ? "gelu_tanh" : "gelu", x);
+}
+
+Tensor gelu_grad(const Operand& dy, const Operand& x, Gelu form) {
+  return binary(form == Gelu::kTanh ? "gelu_tanh_grad" : "gelu_grad", dy, x);
+}
+
+Tensor silu(const Operand& x) { return unary("silu", x); }
+Tensor softplus(const Operand& x) { return unary("softplus", x); }
+
+Tensor mish(const Operand& x) {
+  CallScope scope(x.where());
+  return x.tensor() * tanh(softplus(x));
+}
+
+// The exponential of what is not positive: the other branch must not overflow.
+Tensor elu(const Operand& x, double alpha) {
+  CallScope scope(x.where());
+  Tensor tensor = x.tensor();
+  return select(greater(tensor, 0.0f), tensor, alpha * expm1(minimum(tensor, 0.0f)));
+}
+
+Tensor leaky_relu(const Operand& x, double negative_slope) {
+  CallScope scope(x.where());
+  Tensor tensor = x.tensor();
+  return select(greater(tensor, 0.0f), tensor, negative_slope * tensor);
+}
+
+Tensor relu6(const Operand& x) {
+  CallScope scope(x.where());
+  return minimum(relu(x), 6.0f);
+}
+
+Tensor hard_sigmoid(const Operand& x) {
+  CallScope scope(x.where());
+  return relu6(x.tensor() + 3.0f) / 6.0f;
+}
+
+Tensor hard_swish(const Operand& x) {
+  CallScope scope(x.where());
+  return x.tensor() * hard_sigmoid(x);
 }
 
 }  // namespace ballast::ops

@@ -3,6 +3,8 @@
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
+#include <cmath>
+
 namespace ballast {
 
 using namespace vjp_rules;
@@ -40,6 +42,110 @@ std::vector<Tensor> tanh(const VjpArgs& args) { return {g(args) * (1.0f - ops::s
 
 std::vector<Tensor> sigmoid(const VjpArgs& args) {
   return {g(args) * (y(args) * (1.0f - y(args)))};
+}
+
+std::vector<Tensor> exp2(const VjpArgs& args) { return {g(args) * (std::log(2.0) * y(args))}; }
+
+std::vector<Tensor> expm1(const VjpArgs& args) { return {g(args) * (y(args) + 1.0f)}; }
+
+std::vector<Tensor> log2(const VjpArgs& args) { return {g(args) / (std::log(2.0) * x(args))}; }
+
+std::vector<Tensor> log10(const VjpArgs& args) { return {g(args) / (std::log(10.0) * x(args))}; }
+
+std::vector<Tensor> log1p(const VjpArgs& args) { return {g(args) / (1.0f + x(args))}; }
+
+std::vector<Tensor> sin(const VjpArgs& args) { return {g(args) * ops::cos(x(args))}; }
+
+std::vector<Tensor> cos(const VjpArgs& args) { return {-(g(args) * ops::sin(x(args)))}; }
+
+std::vector<Tensor> tan(const VjpArgs& args) { return {g(args) * (1.0f + ops::square(y(args)))}; }
+
+// (1 - x) (1 + x) keeps its precision near 1.
+Tensor one_minus_square(const Tensor& x) { return (1.0f - x) * (1.0f + x); }
+
+std::vector<Tensor> asin(const VjpArgs& args) {
+  return {g(args) * ops::rsqrt(one_minus_square(x(args)))};
+}
+
+std::vector<Tensor> acos(const VjpArgs& args) {
+  return {-(g(args) * ops::rsqrt(one_minus_square(x(args))))};
+}
+
+std::vector<Tensor> atan(const VjpArgs& args) { return {g(args) / (1.0f + ops::square(x(args)))}; }
+
+std::vector<Tensor> sinh(const VjpArgs& args) { return {g(args) * ops::cosh(x(args))}; }
+
+std::vector<Tensor> cosh(const VjpArgs& args) { return {g(args) * ops::sinh(x(args))}; }
+
+std::vector<Tensor> asinh(const VjpArgs& args) {
+  return {g(args) * ops::rsqrt(1.0f + ops::square(x(args)))};
+}
+
+std::vector<Tensor> acosh(const VjpArgs& args) {
+  return {g(args) * ops::rsqrt(-one_minus_square(x(args)))};
+}
+
+std::vector<Tensor> atanh(const VjpArgs& args) { return {g(args) / one_minus_square(x(args))}; }
+
+const double kTwoOverSqrtPi = 1.1283791670955126;
+
+std::vector<Tensor> erf(const VjpArgs& args) {
+  return {g(args) * (kTwoOverSqrtPi * ops::exp(-ops::square(x(args))))};
+}
+
+std::vector<Tensor> erfc(const VjpArgs& args) {
+  return {g(args) * (-kTwoOverSqrtPi * ops::exp(-ops::square(x(args))))};
+}
+
+std::vector<Tensor> softplus(const VjpArgs& args) { return {g(args) * ops::sigmoid(x(args))}; }
+
+std::vector<Tensor> silu(const VjpArgs& args) {
+  Tensor s = ops::sigmoid(x(args));
+  return {g(args) * (s * (1.0f + x(args) * (1.0f - s)))};
+}
+
+std::vector<Tensor> gelu(const VjpArgs& args) {
+  return {ops::gelu_grad(g(args), x(args), ops::Gelu::kExact)};
+}
+
+std::vector<Tensor> gelu_tanh(const VjpArgs& args) {
+  return {ops::gelu_grad(g(args), x(args), ops::Gelu::kTanh)};
+}
+
+// The second derivative: phi(x) (2 - x^2), phi the normal density.
+std::vector<Tensor> gelu_grad(const VjpArgs& args) {
+  const Tensor& dy = args.inputs[0];
+  const Tensor& at = args.inputs[1];
+  const double kDensity = 0.3989422804014327;
+  Tensor square = ops::square(at);
+  Tensor second = kDensity * ops::exp(-0.5 * square) * (2.0f - square);
+  return binary(args, ops::gelu_grad(g(args), at, ops::Gelu::kExact), g(args) * dy * second);
+}
+
+// With t = tanh(u), u = c (x + a x^3): (1 - t^2) (u' + x / 2 (u'' - 2 t u'^2)).
+std::vector<Tensor> gelu_tanh_grad(const VjpArgs& args) {
+  const Tensor& dy = args.inputs[0];
+  const Tensor& at = args.inputs[1];
+  const double c = 0.7978845608028654, a = 0.044715;
+  Tensor square = ops::square(at);
+  Tensor t = ops::tanh(at * (c + c * a * square));
+  Tensor du = c + 3 * c * a * square;
+  Tensor bend = 3 * c * a * square - at * (t * ops::square(du));
+  return binary(args, ops::gelu_grad(g(args), at, ops::Gelu::kTanh),
+                g(args) * dy * ((1.0f - ops::square(t)) * (du + bend)));
+}
+
+std::vector<Tensor> atan2(const VjpArgs& args) {
+  const Tensor& dy = args.inputs[0];
+  const Tensor& dx = args.inputs[1];
+  Tensor scaled = g(args) / (ops::square(dx) + ops::square(dy));
+  return binary(args, scaled * dx, -(scaled * dy));
+}
+
+// a - b floor(a / b); integers have none.
+std::vector<Tensor> floor_mod(const VjpArgs& args) {
+  if (!is_float(x(args).dtype())) return zero(args);
+  return binary(args, g(args), -(g(args) * ops::floor_div(args.inputs[0], args.inputs[1])));
 }
 
 std::vector<Tensor> relu(const VjpArgs& args) { return {ops::relu_grad(g(args), y(args))}; }
@@ -95,21 +201,53 @@ std::vector<Tensor> cast(const VjpArgs& args) {
 std::vector<Primitive> pointwise_primitives() {
   return {
       {"abs", abs},
+      {"acos", acos},
+      {"acosh", acosh},
       {"add", add},
+      {"asin", asin},
+      {"asinh", asinh},
+      {"atan", atan},
+      {"atan2", atan2},
+      {"atanh", atanh},
+      {"bitwise_and", zero},
+      {"bitwise_not", zero},
+      {"bitwise_or", zero},
+      {"bitwise_xor", zero},
       {"cast", cast},
+      {"ceil", zero},
+      {"cos", cos},
+      {"cosh", cosh},
       {"div", div},
       {"equal", zero},
+      {"erf", erf},
+      {"erfc", erfc},
       {"exp", exp},
+      {"exp2", exp2},
+      {"expm1", expm1},
       {"floor", zero},
+      {"floor_div", zero},
+      {"floor_mod", floor_mod},
+      {"gelu", gelu},
+      {"gelu_grad", gelu_grad},
+      {"gelu_tanh", gelu_tanh},
+      {"gelu_tanh_grad", gelu_tanh_grad},
       {"greater", zero},
       {"greater_equal", zero},
       {"identity", identity},
+      {"isfinite", zero},
+      {"isinf", zero},
+      {"isnan", zero},
+      {"left_shift", zero},
       {"less", zero},
       {"less_equal", zero},
       {"log", log},
+      {"log10", log10},
+      {"log1p", log1p},
+      {"log2", log2},
       {"logical_and", zero},
       {"logical_not", zero},
       {"logical_or", zero},
+      {"logical_xor", zero},
       {"maximum", maximum},
       {"minimum", minimum},
       {"mul", mul},
@@ -119,14 +257,22 @@ std::vector<Primitive> pointwise_primitives() {
       {"reciprocal", reciprocal},
       {"relu", relu},
       {"relu_grad", relu_grad},
+      {"right_shift", zero},
+      {"round", zero},
       {"rsqrt", rsqrt},
       {"select", select},
       {"sigmoid", sigmoid},
       {"sign", zero},
+      {"silu", silu},
+      {"sin", sin},
+      {"sinh", sinh},
+      {"softplus", softplus},
       {"sqrt", sqrt},
       {"square", square},
       {"sub", sub},
+      {"tan", tan},
       {"tanh", tanh},
+      {"trunc", zero},
   };
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 DType result_dtype(const PointwiseOp& row, const OpCall& call) {
   switch (row.rule) {
+    case PointwiseRule::kTest:
     case PointwiseRule::kCompare:
     case PointwiseRule::kLogical:
       return DType::kBool;

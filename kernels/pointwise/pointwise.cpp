@@ -23,6 +23,7 @@ std::string kernel_name(const PointwiseOp& op, const std::vector<TensorType>& in
       return fmt::format("{}_{}_{}", op.name, name_of(inputs[0].dtype), name_of(output));
     case PointwiseRule::kSelect:
       return fmt::format("{}_{}", op.name, size_of(output));
+    case PointwiseRule::kTest:
     case PointwiseRule::kCompare:
       return fmt::format("{}_{}", op.name, name_of(inputs[0].dtype));
     default:

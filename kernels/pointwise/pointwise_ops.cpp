@@ -37,6 +37,10 @@ bool accepts(const PointwiseOp& op, const std::vector<DType>& inputs, DType outp
       return is_float(output) && all_are(output, 0);
     case PointwiseRule::kNumeric:
       return is_numeric(output) && all_are(output, 0);
+    case PointwiseRule::kInteger:
+      return is_integer(output) && all_are(output, 0);
+    case PointwiseRule::kTest:
+      return output == DType::kBool && is_float(inputs[0]);
     case PointwiseRule::kCompare:
       return output == DType::kBool && is_numeric(inputs[0]) && all_are(inputs[0], 0);
     case PointwiseRule::kLogical:

@@ -15,6 +15,8 @@ constexpr int kLanes = 16;
 enum class PointwiseRule {
   kFloat,    // f32, bf16, f16 -> the same
   kNumeric,  // all operands of one type, float as above, i32, i64 or u8 -> the same
+  kInteger,  // all operands of one type, i32, i64 or u8 -> the same
+  kTest,     // float as above -> bool
   kCompare,  // both of one type as above -> bool
   kLogical,  // bool -> bool
   kSelect,   // bool, then two of one type -> that type

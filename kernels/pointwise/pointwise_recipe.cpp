@@ -2,6 +2,8 @@
 
 #include "kernels/pointwise/pointwise_math.h"
 
+#include <limits>
+
 namespace ballast::kernels {
 
 using Halide::cast;

@@ -12,6 +12,7 @@ using Reference = std::function<double(double, double)>;
 struct Row {
   Reference reference;
   double max_ulps = 0;  // 0: exact
+  double atol = 0;      // where small results come from cancelling terms; of the largest operand
 };
 
 double nan_max(double a, double b) {
@@ -19,6 +20,28 @@ double nan_max(double a, double b) {
 }
 double nan_min(double a, double b) {
   return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+}
+// x times a gate that vanishes faster than x grows.
+double gated(double x, double gate) { return x < -200 ? 0 : x * gate; }
+double normal(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
+double tanh_argument(double x) { return std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x); }
+double tanh_gate(double x) { return 1 / (1 + std::exp(-2 * tanh_argument(x))); }
+double gelu_slope(double x) {
+  return normal(x) + (std::isinf(x) ? 0 : x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI));
+}
+double gelu_tanh_slope(double x) {
+  const double gate = tanh_gate(x), slope = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return gate + (std::fabs(x) > 30 ? 0 : 2 * x * gate * (1 - gate) * slope);
+}
+// numpy's, from its documentation; fmod is exact.
+double floor_mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+}
+double floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  return std::nearbyint((a - floor_mod(a, b)) / b);
 }
 double sign_of(double a) { return std::isnan(a) ? a : (a > 0) - (a < 0); }
 
@@ -38,6 +61,43 @@ const std::map<std::string, Row>& float_rows() {
       {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 4}},
       {"relu", {[](double a, double) { return a <= 0 ? 0 : a; }}},
       {"floor", {[](double a, double) { return std::floor(a); }}},
+      {"ceil", {[](double a, double) { return std::ceil(a); }}},
+      {"round", {[](double a, double) { return std::nearbyint(a); }}},
+      {"trunc", {[](double a, double) { return std::trunc(a); }}},
+      {"exp2", {[](double a, double) { return std::exp2(a); }, 2}},
+      {"expm1", {[](double a, double) { return std::expm1(a); }, 2}},
+      {"log2", {[](double a, double) { return std::log2(a); }, 2}},
+      {"log10", {[](double a, double) { return std::log10(a); }, 2}},
+      {"log1p", {[](double a, double) { return std::log1p(a); }, 2}},
+      {"sin", {[](double a, double) { return std::sin(a); }, 3}},
+      {"cos", {[](double a, double) { return std::cos(a); }, 3}},
+      {"tan", {[](double a, double) { return std::tan(a); }, 4}},
+      {"asin", {[](double a, double) { return std::asin(a); }, 4}},
+      {"acos", {[](double a, double) { return std::acos(a); }, 4}},
+      {"atan", {[](double a, double) { return std::atan(a); }, 3}},
+      {"sinh", {[](double a, double) { return std::sinh(a); }, 3}},
+      {"cosh", {[](double a, double) { return std::cosh(a); }, 3}},
+      {"asinh", {[](double a, double) { return std::asinh(a); }, 4}},
+      {"acosh", {[](double a, double) { return std::acosh(a); }, 4}},
+      {"atanh", {[](double a, double) { return std::atanh(a); }, 4}},
+      {"erf", {[](double a, double) { return std::erf(a); }, 4}},
+      {"erfc", {[](double a, double) { return std::erfc(a); }, 5}},
+      {"gelu", {[](double a, double) { return gated(a, normal(a)); }, 0, 3e-7}},
+      {"gelu_tanh", {[](double a, double) { return gated(a, tanh_gate(a)); }, 0, 3e-7}},
+      {"silu", {[](double a, double) { return gated(a, 1 / (1 + std::exp(-a))); }, 4}},
+      {"softplus",
+       {[](double a, double) {
+          return std::isnan(a) ? a : std::max(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
+        },
+        3}},
+      {"isnan", {[](double a, double) { return std::isnan(a); }}},
+      {"isinf", {[](double a, double) { return std::isinf(a); }}},
+      {"isfinite", {[](double a, double) { return std::isfinite(a); }}},
+      {"atan2", {[](double a, double b) { return std::atan2(a, b); }, 4}},
+      {"floor_div", {floor_div, 0}},
+      {"floor_mod", {floor_mod, 0.5}},
+      {"gelu_grad", {[](double a, double b) { return a * gelu_slope(b); }, 0, 1e-6}},
+      {"gelu_tanh_grad", {[](double a, double b) { return a * gelu_tanh_slope(b); }, 0, 1e-6}},
       {"add", {[](double a, double b) { return a + b; }, 0.5}},
       {"sub", {[](double a, double b) { return a - b; }, 0.5}},
       {"mul", {[](double a, double b) { return a * b; }, 0.5}},
@@ -71,6 +131,10 @@ float float_of(uint32_t bits) {
   return value;
 }
 
+bool gives_bool(const PointwiseOp& op) {
+  return op.rule == PointwiseRule::kCompare || op.rule == PointwiseRule::kTest;
+}
+
 class PointwiseFloat : public ::testing::TestWithParam<std::string> {};
 
 // All pairs of special values, which also covers NaN and infinity.
@@ -88,7 +152,7 @@ TEST_P(PointwiseFloat, MatchesDoubleOnSpecialValues) {
   const Shape shape = {static_cast<int64_t>(a.size())};
   std::vector<HostTensor> inputs = {f32(shape, a)};
   if (op.arity == 2) inputs.push_back(f32(shape, b));
-  const bool is_bool = op.rule == PointwiseRule::kCompare;
+  const bool is_bool = gives_bool(op);
   const TensorType type{is_bool ? DType::kBool : DType::kF32, shape};
   std::vector<TensorType> types(inputs.size(), TensorType{DType::kF32, shape});
   for (DeviceClass c : kClasses) {
@@ -97,6 +161,8 @@ TEST_P(PointwiseFloat, MatchesDoubleOnSpecialValues) {
     for (size_t i = 0; i < a.size(); ++i) {
       const double want = row.reference(a[i], b[i]);
       const float value = is_bool ? static_cast<float>(got.bytes[i]) : floats[i];
+      const double bound = row.atol * std::max({1.0, std::fabs(a[i]) + 0.0, std::fabs(b[i]) + 0.0});
+      if (std::fabs(value - want) <= bound) continue;
       EXPECT_LE(ulps(value, want), row.max_ulps)
           << class_name(c) << " " << op.name << "(" << a[i] << ", " << b[i] << ") = " << value
           << ", expected " << want;
@@ -116,7 +182,7 @@ TEST(Pointwise, EveryRowIsTested) {
   for (const PointwiseOp& op : pointwise_ops()) {
     const bool is_float = float_rows().count(op.name) > 0;
     const bool is_other = op.rule == PointwiseRule::kLogical || op.rule == PointwiseRule::kSelect ||
-                          op.rule == PointwiseRule::kCast;
+                          op.rule == PointwiseRule::kCast || op.rule == PointwiseRule::kInteger;
     EXPECT_TRUE(is_float || is_other) << op.name;
   }
 }
@@ -131,14 +197,20 @@ TEST(Pointwise, ElementaryFunctionsAreAccurateEverywhere) {
   }
   const Shape shape = {static_cast<int64_t>(values.size())};
   const TensorType type{DType::kF32, shape};
-  for (const char* name : {"exp", "log", "tanh", "sigmoid"}) {
+  for (const char* name :
+       {"exp",   "log",   "tanh", "sigmoid", "exp2", "expm1",     "log2", "log10",   "log1p",
+        "sin",   "cos",   "tan",  "asin",    "acos", "atan",      "sinh", "cosh",    "asinh",
+        "acosh", "atanh", "erf",  "erfc",    "gelu", "gelu_tanh", "silu", "softplus"}) {
     const Row& row = float_rows().at(name);
     const Plan plan = plan_pointwise(DeviceClass::kCpu, name, {type}, type);
     const auto got = run_plan(plan, {f32(shape, values)}, type).as<float>();
     double worst = 0;
     float where = 0;
     for (size_t i = 0; i < values.size(); ++i) {
-      const double error = ulps(got[i], row.reference(values[i], 0));
+      const double want = row.reference(values[i], 0);
+      if (std::fabs(got[i] - want) <= row.atol * std::max(1.0, std::fabs(values[i]) + 0.0))
+        continue;
+      const double error = ulps(got[i], want);
       if (error > worst) worst = error, where = values[i];
     }
     EXPECT_LE(worst, row.max_ulps) << name << " at " << where;
@@ -213,27 +285,136 @@ TEST(Pointwise, RunsInPlace) {
   }
 }
 
-TEST(Pointwise, Integers) {
+template <class T>
+void check_integers(DType dtype) {
   const Shape shape = {35};
-  std::vector<int32_t> a, b;
-  for (int i = 0; i < 35; ++i) a.push_back(i * 7919 % 23 - 11), b.push_back(i * 104729 % 17 - 8);
-  const TensorType type{DType::kI32, shape};
-  for (const char* name :
-       {"neg", "abs", "sign", "square", "add", "sub", "mul", "maximum", "minimum", "equal",
-        "not_equal", "less", "less_equal", "greater", "greater_equal", "identity"}) {
-    const PointwiseOp& op = *find_pointwise(name);
-    const TensorType out{op.rule == PointwiseRule::kCompare ? DType::kBool : DType::kI32, shape};
-    std::vector<HostTensor> inputs = {i32(shape, a)};
-    if (op.arity == 2) inputs.push_back(i32(shape, b));
+  std::vector<T> a, b;
+  for (int i = 0; i < 35; ++i) {
+    a.push_back(static_cast<T>(i * 7919 % 23 - 11)),
+        b.push_back(static_cast<T>(i * 104729 % 17 - 8));
+  }
+  a[5] = std::numeric_limits<T>::min(), b[5] = static_cast<T>(-1);
+  a[6] = std::numeric_limits<T>::max(), b[6] = 0;
+  const auto wrapped = [](uint64_t x) { return static_cast<T>(x); };
+  const int bits = static_cast<int>(sizeof(T)) * 8;
+  const std::map<std::string, std::function<T(T, T)>> references = {
+      {"neg", [&](T x, T) { return wrapped(0 - static_cast<uint64_t>(x)); }},
+      {"abs", [&](T x, T) { return x < 0 ? wrapped(0 - static_cast<uint64_t>(x)) : x; }},
+      {"sign", [](T x, T) { return static_cast<T>((x > 0) - (x < 0)); }},
+      {"square",
+       [&](T x, T) { return wrapped(static_cast<uint64_t>(x) * static_cast<uint64_t>(x)); }},
+      {"add",
+       [&](T x, T y) { return wrapped(static_cast<uint64_t>(x) + static_cast<uint64_t>(y)); }},
+      {"sub",
+       [&](T x, T y) { return wrapped(static_cast<uint64_t>(x) - static_cast<uint64_t>(y)); }},
+      {"mul",
+       [&](T x, T y) { return wrapped(static_cast<uint64_t>(x) * static_cast<uint64_t>(y)); }},
+      {"maximum", [](T x, T y) { return std::max(x, y); }},
+      {"minimum", [](T x, T y) { return std::min(x, y); }},
+      {"floor_div",
+       [&](T x, T y) {
+         if (y == 0) return T{0};
+         if (std::is_signed_v<T> && y == static_cast<T>(-1))
+           return wrapped(0 - static_cast<uint64_t>(x));
+         return static_cast<T>(x / y - (x % y != 0 && (x % y < 0) != (y < 0)));
+       }},
+      {"floor_mod",
+       [](T x, T y) {
+         if (y == 0 || (std::is_signed_v<T> && y == static_cast<T>(-1))) return T{0};
+         const T rest = static_cast<T>(x % y);
+         return static_cast<T>(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
+       }},
+      {"bitwise_and", [](T x, T y) { return static_cast<T>(x & y); }},
+      {"bitwise_or", [](T x, T y) { return static_cast<T>(x | y); }},
+      {"bitwise_xor", [](T x, T y) { return static_cast<T>(x ^ y); }},
+      {"bitwise_not", [](T x, T) { return static_cast<T>(~x); }},
+      {"left_shift",
+       [&](T x, T y) {
+         return y < 0 || y >= bits ? T{0} : wrapped(static_cast<uint64_t>(x) << y);
+       }},
+      {"right_shift",
+       [&](T x, T y) { return static_cast<T>(y < 0 || y >= bits ? (x < 0 ? -1 : 0) : x >> y); }},
+      {"identity", [](T x, T) { return x; }},
+      {"equal", [](T x, T y) { return static_cast<T>(x == y); }},
+      {"not_equal", [](T x, T y) { return static_cast<T>(x != y); }},
+      {"less", [](T x, T y) { return static_cast<T>(x < y); }},
+      {"less_equal", [](T x, T y) { return static_cast<T>(x <= y); }},
+      {"greater", [](T x, T y) { return static_cast<T>(x > y); }},
+      {"greater_equal", [](T x, T y) { return static_cast<T>(x >= y); }},
+  };
+  const TensorType type{dtype, shape};
+  size_t tested = 0;
+  for (const PointwiseOp& op : pointwise_ops()) {
+    const TensorType out{gives_bool(op) ? DType::kBool : dtype, shape};
+    const std::vector<DType> dtypes(static_cast<size_t>(op.arity), dtype);
+    if (op.rule == PointwiseRule::kCast || !accepts(op, dtypes, out.dtype)) continue;
+    ASSERT_EQ(references.count(op.name), 1u) << op.name;
+    ++tested;
+    std::vector<HostTensor> inputs = {HostTensor(dtype, shape, a)};
+    if (op.arity == 2) inputs.emplace_back(dtype, shape, b);
     for (DeviceClass c : kClasses) {
-      const Plan plan = plan_pointwise(c, name, std::vector<TensorType>(inputs.size(), type), out);
+      const Plan plan =
+          plan_pointwise(c, op.name, std::vector<TensorType>(inputs.size(), type), out);
       const HostTensor got = run_plan(plan, inputs, out);
-      for (int i = 0; i < 35; ++i) {
-        const double want = float_rows().at(name).reference(a[i], b[i]);
-        const double value = out.dtype == DType::kBool ? got.bytes[i] : got.as<int32_t>()[i];
-        EXPECT_EQ(value, want) << name << "(" << a[i] << ", " << b[i] << ")";
+      for (size_t i = 0; i < a.size(); ++i) {
+        const T value = gives_bool(op) ? static_cast<T>(got.bytes[i]) : got.as<T>()[i];
+        EXPECT_EQ(value, references.at(op.name)(a[i], b[i]))
+            << op.name << "(" << +a[i] << ", " << +b[i] << ") of " << name_of(dtype);
       }
     }
+  }
+  EXPECT_EQ(tested, references.size());
+}
+
+TEST(Pointwise, Integers) {
+  check_integers<int32_t>(DType::kI32);
+  check_integers<int64_t>(DType::kI64);
+  check_integers<uint8_t>(DType::kU8);
+}
+
+// Every pair of signs, sizes and kinds of exponents against C's pow, and the rules for special
+// values.
+TEST(Pointwise, PowerIsAccurateEverywhere) {
+  constexpr uint32_t kBases = 1500, kExponents = 60;
+  if (is_too_large(kBases * kExponents)) GTEST_SKIP() << "too slow on the simulator";
+  std::mt19937 engine(3);
+  std::vector<float> a, b;
+  for (uint32_t i = 0; i < kBases; ++i) {
+    const float base =
+        i % 3 ? float_of(static_cast<uint32_t>(engine())) : 0.5f + static_cast<float>(i) / kBases;
+    for (uint32_t k = 0; k < kExponents; ++k) {
+      // Half of them such that the result is finite.
+      const double limit = 130 / std::max(1e-3, std::fabs(std::log2(std::fabs(double{base}))));
+      const double unit = static_cast<double>(engine()) / 0x1p31 - 1;
+      a.push_back(base);
+      b.push_back(k % 4 == 0   ? float_of(static_cast<uint32_t>(engine()))
+                  : k % 4 == 1 ? static_cast<float>(std::nearbyint(unit * limit))
+                               : static_cast<float>(unit * limit));
+    }
+  }
+  const std::vector<float> special = special_values();
+  for (float x : special) {
+    for (float y : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, 3.0f, -3.0f, 0.5f, -0.5f, 16777216.0f,
+                    16777215.0f, INFINITY, -INFINITY, NAN}) {
+      a.push_back(x), b.push_back(y);
+    }
+  }
+  const Shape shape = {static_cast<int64_t>(a.size())};
+  const TensorType type{DType::kF32, shape};
+  for (DeviceClass c : kClasses) {
+    const auto got =
+        run_plan(plan_pointwise(c, "pow", {type, type}, type), {f32(shape, a), f32(shape, b)}, type)
+            .as<float>();
+    double worst = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double want = std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]));
+      const double error = ulps(got[i], want);
+      worst = std::max(worst, error);
+      ASSERT_LE(error, 4) << a[i] << " to the power of " << b[i] << " is " << got[i]
+                          << ", expected " << want;
+      ASSERT_TRUE(want != 0 || std::signbit(got[i]) == std::signbit(want)) << a[i] << " ^ " << b[i];
+    }
+    RecordProperty(class_name(c) + "_max_ulps", std::to_string(worst));
   }
 }
 
@@ -249,7 +430,10 @@ TEST(Pointwise, LogicalOps) {
       const auto any =
           run_plan(plan_pointwise(c, "logical_or", {type, type}, type), {ta, tb}, type);
       const auto no = run_plan(plan_pointwise(c, "logical_not", {type}, type), {ta}, type);
+      const auto one =
+          run_plan(plan_pointwise(c, "logical_xor", {type, type}, type), {ta, tb}, type);
       for (int64_t i = 0; i < n; ++i) {
+        EXPECT_EQ(one.bytes[i], a[i] != b[i]);
         EXPECT_EQ(both.bytes[i], a[i] && b[i]);
         EXPECT_EQ(any.bytes[i], a[i] || b[i]);
         EXPECT_EQ(no.bytes[i], !a[i]);
@@ -437,7 +621,10 @@ TEST(Narrow, OpsComputeInF32) {
     const HostTensor wide_a = convert(narrow_a, wide), wide_b = convert(narrow_b, wide);
     for (const auto& [name, row] : float_rows()) {
       const PointwiseOp& op = *find_pointwise(name);
-      const bool is_bool = op.rule == PointwiseRule::kCompare;
+      // f16 runs between casts; a few ops of each kind show that.
+      const bool is_chosen = name == "exp" || name == "div" || name == "less" || name == "isnan";
+      if (format.dtype == DType::kF16 && !is_chosen) continue;
+      const bool is_bool = gives_bool(op);
       const TensorType result = is_bool ? TensorType{DType::kBool, shape} : narrow;
       const TensorType wide_result = is_bool ? result : wide;
       const size_t count = static_cast<size_t>(op.arity);
@@ -450,9 +637,18 @@ TEST(Narrow, OpsComputeInF32) {
         const HostTensor exact =
             run_plan(plan_pointwise(c, name, std::vector<TensorType>(count, wide), wide_result),
                      wide_in, wide_result);
-        if (name == "identity") continue;
-        EXPECT_EQ(got.bytes, (is_bool ? exact : convert(exact, narrow)).bytes)
-            << class_name(c) << " " << name << " " << name_of(format.dtype);
+        if (is_bool) {
+          EXPECT_EQ(got.bytes, exact.bytes) << class_name(c) << " " << name;
+          continue;
+        }
+        const auto bits = got.as<uint16_t>(), want = convert(exact, narrow).as<uint16_t>();
+        for (size_t i = 0; i < bits.size(); ++i) {  // a NaN is a NaN
+          const bool are_nan =
+              std::isnan(format.decode(bits[i])) && std::isnan(format.decode(want[i]));
+          ASSERT_TRUE(bits[i] == want[i] || are_nan)
+              << class_name(c) << " " << name_of(format.dtype) << " " << name << "(" << a[i] << ", "
+              << b[i] << ") is " << bits[i] << ", expected " << want[i];
+        }
       }
     }
   }

@@ -243,7 +243,7 @@ uint16_t narrow(double value, int exponent, int fraction) {
   const int top = (1 << exponent) - 1, bias = top >> 1;
   if (std::isnan(value)) return static_cast<uint16_t>(sign | top << fraction | 1 << (fraction - 1));
   const double magnitude = std::fabs(value);
-  int power = 0;
+  int power = 1 - bias;  // of a zero, too
   if (magnitude > 0 && std::isfinite(magnitude)) std::frexp(magnitude, &power);
   const int scale = std::max(power - 1, 1 - bias);
   // Overflow and carries run into the exponent by themselves.
