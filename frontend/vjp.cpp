@@ -82,7 +82,9 @@ class Reverse {
     std::vector<Tensor> gradients = primitive->vjp({equation.attrs, inputs, outputs, outgoing});
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined() && is_active(equation.inputs[i])) {
-        cotangents_.add(equation.inputs[i].var, gradients[i]);
+        // Ops of bf16 or f16 may have f32 among their operands, and then f32 gradients.
+        DType dtype = inputs[i].dtype();
+        cotangents_.add(equation.inputs[i].var, ops::cast(gradients[i], dtype));
       }
     }
   }

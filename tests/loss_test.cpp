@@ -24,15 +24,15 @@ struct Row {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 const std::vector<Row>& rows() {
-  static const std::vector<float> x = {-2.5f, -0.4f, 0.0f, 0.3f, 1.75f, 6},
-                                  t = {1, 0.5f, 0.25f, -1, 1.5f, 2};
+  static const std::vector<float> points = {-2.5f, -0.4f, 0.0f, 0.3f, 1.75f, 6},
+                                  targets = {1, 0.5f, 0.25f, -1, 1.5f, 2};
   static const std::vector<Row> all = {
       {"mse", [](auto& x, auto& t, auto& r) { return ops::mse_loss(x, t, r); },
        [](double x, double t) { return (x - t) * (x - t); },
-       [](double x, double t) { return 2 * (x - t); }, x, t},
+       [](double x, double t) { return 2 * (x - t); }, points, targets},
       {"l1", [](auto& x, auto& t, auto& r) { return ops::l1_loss(x, t, r); },
        [](double x, double t) { return std::fabs(x - t); },
-       [](double x, double t) { return x > t ? 1.0 : -1.0; }, x, t},
+       [](double x, double t) { return x > t ? 1.0 : -1.0; }, points, targets},
       {"smooth_l1", [](auto& x, auto& t, auto& r) { return ops::smooth_l1_loss(x, t, 0.5, r); },
        [](double x, double t) {
          const double d = std::fabs(x - t);
@@ -41,14 +41,14 @@ const std::vector<Row>& rows() {
        [](double x, double t) {
          return std::fabs(x - t) < 0.5 ? 2 * (x - t) : (x > t ? 1.0 : -1.0);
        },
-       x, t},
+       points, targets},
       {"huber", [](auto& x, auto& t, auto& r) { return ops::huber_loss(x, t, 2, r); },
        [](double x, double t) {
          const double d = std::fabs(x - t);
          return d <= 2 ? 0.5 * d * d : 2 * (d - 1);
        },
-       [](double x, double t) { return std::fabs(x - t) <= 2 ? x - t : (x > t ? 2.0 : -2.0); }, x,
-       t},
+       [](double x, double t) { return std::fabs(x - t) <= 2 ? x - t : (x > t ? 2.0 : -2.0); },
+       points, targets},
       {"bce",
        [](auto& x, auto& t, auto& r) { return ops::binary_cross_entropy(x, t, r); },
        [](double x, double t) { return -(t * std::log(x) + (1 - t) * std::log(1 - x)); },

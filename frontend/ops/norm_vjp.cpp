@@ -17,7 +17,9 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Definition = std::function<Tensors(const Tensors& inputs)>;
 
-// The gradients of an op that computes `definition`.
+Tensor f32(const Tensor& x) { return ops::cast(x, DType::kF32); }
+
+// The gradients of an op that computes `definition`, in f32 whatever its inputs are.
 Tensors differentiate(const VjpArgs& args, const Definition& definition) {
   const size_t count = args.inputs.size();
   Tensors leaves = args.inputs;
@@ -25,11 +27,13 @@ Tensors differentiate(const VjpArgs& args, const Definition& definition) {
     if (cotangent.defined()) leaves.push_back(cotangent);
   }
   auto loss = [&](const Tensors& traced) -> Tensors {
-    const Tensors outputs = definition({traced.begin(), traced.begin() + count});
+    Tensors inputs;
+    for (size_t i = 0; i < count; ++i) inputs.push_back(f32(traced[i]));
+    const Tensors outputs = definition(inputs);
     Tensor total;
     for (size_t i = 0, next = count; i < outputs.size(); ++i) {
       if (!args.cotangents[i].defined()) continue;
-      Tensor part = ops::cast(ops::reduce_sum(outputs[i] * traced[next++]), DType::kF32);
+      Tensor part = ops::reduce_sum(outputs[i] * f32(traced[next++]));
       total = total.defined() ? total + part : part;
     }
     return {total};
@@ -59,18 +63,24 @@ double extent(const Shape& shape, const ops::Axes& axes) {
   return product;
 }
 
-// Adds to dx what flows through the mean and rstd of x over `axes` of as many elements: their
-// derivatives by x are 1 / count and -rstd^3 (x - mean) / count.
-Tensor add_statistics(Tensor dx, const Tensor& distance, const Tensor& gmean, const Tensor& rstd,
-                      const Tensor& grstd, double count) {
-  const auto add = [&](const Tensor& part) {
-    Tensor wide =
-        ops::cast(ops::broadcast_to(part * (1 / count), distance.shape()), distance.dtype());
-    dx = dx.defined() ? dx + wide : wide;
-  };
-  if (gmean.defined()) add(gmean);
-  if (grstd.defined()) add(-(grstd * (rstd * rstd * rstd)) * ops::cast(distance, DType::kF32));
+// What flows through the mean and rstd of x over `count` elements each: their derivatives by x are
+// 1 / count and -rstd^3 (x - mean) / count. All in f32; `distance` is x - mean.
+Tensor statistics_gradient(const Tensor& distance, const Tensor& gmean, const Tensor& rstd,
+                           const Tensor& grstd, double count) {
+  Tensor dx;
+  if (gmean.defined()) dx = ops::broadcast_to(gmean * (1 / count), distance.shape());
+  if (grstd.defined()) {
+    Tensor part = -(grstd * (rstd * rstd * rstd)) * distance * (1 / count);
+    dx = dx.defined() ? dx + part : part;
+  }
   return dx;
+}
+
+// dx + flows, in the shape and type of x; either may be absent.
+Tensor add_flows(const Tensor& dx, const Tensor& flows, const Tensor& x) {
+  if (!flows.defined()) return dx;
+  Tensor own = ops::cast(ops::reshape(flows, x.shape()), x.dtype());
+  return dx.defined() ? dx + own : own;
 }
 
 // ---- layers
@@ -80,8 +90,6 @@ int64_t begin_axis(const VjpArgs& args, const Tensor& x) {
   return axis < 0 ? axis + x.rank() : axis;
 }
 
-Tensor f32(const Tensor& x) { return ops::cast(x, DType::kF32); }
-
 Tensors layer_norm(const VjpArgs& args) {
   const Tensor &value = x(args), &gamma = args.inputs[1];
   const Tensor &mean = args.outputs[1], &rstd = args.outputs[2];
@@ -90,8 +98,9 @@ Tensors layer_norm(const VjpArgs& args) {
   if (g(args).defined()) result = ops::layer_norm_grad(g(args), value, gamma, mean, rstd, axis);
   const double count = extent(value.shape(), axes_between(axis, value.rank()));
   if (args.cotangents[1].defined() || args.cotangents[2].defined()) {
-    result.dx = add_statistics(result.dx, f32(value) - mean, args.cotangents[1], rstd,
-                               args.cotangents[2], count);
+    Tensor flows =
+        statistics_gradient(f32(value) - mean, args.cotangents[1], rstd, args.cotangents[2], count);
+    result.dx = add_flows(result.dx, flows, value);
   }
   return {result.dx, result.dgamma, result.dbeta};
 }
@@ -105,7 +114,8 @@ Tensors rms_norm(const VjpArgs& args) {
   }
   const double count = extent(value.shape(), axes_between(axis, value.rank()));
   if (args.cotangents[1].defined()) {
-    result.dx = add_statistics(result.dx, f32(value), {}, rstd, args.cotangents[1], count);
+    Tensor flows = statistics_gradient(f32(value), {}, rstd, args.cotangents[1], count);
+    result.dx = add_flows(result.dx, flows, value);
   }
   return {result.dx, result.dgamma};
 }
@@ -169,10 +179,9 @@ Tensors group_norm(const VjpArgs& args) {
       return statistic.defined() ? ops::reshape(statistic, {shape[0], groups, 1, 1}) : Tensor();
     };
     Tensor distance = ops::reshape(f32(value), shape) - view(mean);
-    Tensor flows = add_statistics({}, distance, view(args.cotangents[1]), view(rstd),
-                                  view(args.cotangents[2]), extent(shape, {2, 3}));
-    flows = ops::cast(ops::reshape(flows, value.shape()), value.dtype());
-    result.dx = result.dx.defined() ? result.dx + flows : flows;
+    Tensor flows = statistics_gradient(distance, view(args.cotangents[1]), view(rstd),
+                                       view(args.cotangents[2]), extent(shape, {2, 3}));
+    result.dx = add_flows(result.dx, flows, value);
   }
   return {result.dx, result.dgamma, result.dbeta};
 }
@@ -228,13 +237,12 @@ Tensors batch_norm(const VjpArgs& args) {
     const double count = extent(shape, {0, 3});
     Tensor distance = ops::reshape(f32(value), shape) - view(mean);
     Tensor flows =
-        add_statistics({}, distance, view(gmean), view(rstd), view(args.cotangents[4]), count);
+        statistics_gradient(distance, view(gmean), view(rstd), view(args.cotangents[4]), count);
     if (moved_variance.defined()) {  // of the unbiased variance
       Tensor part = distance * view(moved_variance) * (2 * momentum / (count - 1));
       flows = flows.defined() ? flows + part : part;
     }
-    flows = ops::cast(ops::reshape(flows, value.shape()), value.dtype());
-    result.dx = result.dx.defined() ? result.dx + flows : flows;
+    result.dx = add_flows(result.dx, flows, value);
   }
   const auto kept = [&](const Tensor& cotangent) {
     return cotangent.defined() ? cotangent * (1 - momentum) : Tensor();

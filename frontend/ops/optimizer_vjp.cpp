@@ -69,19 +69,31 @@ std::vector<Tensor> global_norm(const VjpArgs& args) {
   return gradients;
 }
 
+// `rule` on f32 copies: parameters may be narrow where states and scalars are f32.
+template <VjpRule rule>
+std::vector<Tensor> in_f32(const VjpArgs& args) {
+  auto wide = [](std::vector<Tensor> tensors) {
+    for (Tensor& tensor : tensors) {
+      if (tensor.defined()) tensor = ops::cast(tensor, DType::kF32);
+    }
+    return tensors;
+  };
+  return rule({args.attrs, wide(args.inputs), wide(args.outputs), wide(args.cotangents)});
+}
+
 }  // namespace
 
 std::vector<Primitive> optimizer_primitives() {
   return {
-      {"apply_gradient_descent", apply_gradient_descent},
-      {"apply_momentum", apply_momentum},
+      {"apply_gradient_descent", in_f32<apply_gradient_descent>},
+      {"apply_momentum", in_f32<apply_momentum>},
       {"apply_adam"},
       {"apply_adam_weight_decay"},
       {"apply_adamw"},
       {"apply_rms_prop"},
       {"apply_adagrad"},
-      {"scale_tensors", scale_tensors},
-      {"global_norm", global_norm},
+      {"scale_tensors", in_f32<scale_tensors>},
+      {"global_norm", in_f32<global_norm>},
       {"all_finite", zero},
   };
 }

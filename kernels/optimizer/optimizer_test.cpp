@@ -92,8 +92,12 @@ void expect_step(const StepRule& rule, const std::vector<int64_t>& sizes, const 
     for (int64_t i = 0; i < sizes[t]; ++i) {
       const Element want = stepped(rule.name, {p[i], m[i], v[i]}, g[i], scalars_of(rule.name));
       ASSERT_NEAR(new_p[i], want.p, 2e-6) << what << " tensor " << t << " element " << i;
-      if (rule.states > 0) ASSERT_NEAR(new_m[i], want.m, 2e-6) << what << " " << i;
-      if (rule.states > 1) ASSERT_NEAR(new_v[i], want.v, 2e-6) << what << " " << i;
+      if (rule.states > 0) {
+        ASSERT_NEAR(new_m[i], want.m, 2e-6) << what << " " << i;
+      }
+      if (rule.states > 1) {
+        ASSERT_NEAR(new_v[i], want.v, 2e-6) << what << " " << i;
+      }
     }
   }
 }

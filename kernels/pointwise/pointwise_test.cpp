@@ -632,7 +632,9 @@ TEST(Narrow, OpsComputeInF32) {
         std::vector<HostTensor> in = {narrow_a, narrow_b}, wide_in = {wide_a, wide_b};
         in.resize(count, narrow_a), wide_in.resize(count, wide_a);
         const auto plan = plan_pointwise(c, name, std::vector<TensorType>(count, narrow), result);
-        if (format.dtype == DType::kBF16) EXPECT_EQ(plan.launches.size(), 1) << name;
+        if (format.dtype == DType::kBF16) {
+          EXPECT_EQ(plan.launches.size(), 1) << name;
+        }
         const HostTensor got = run_plan(plan, in, result);
         const HostTensor exact =
             run_plan(plan_pointwise(c, name, std::vector<TensorType>(count, wide), wide_result),

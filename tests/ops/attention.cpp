@@ -143,7 +143,9 @@ void add_both(OpFamilies& table, const Sizes& s, const Attrs& attrs, bool is_smo
     grad_inputs.push_back(*mask);
   }
   table.add("scaled_dot_product_attention", inputs, attrs, is_smooth).atol = 1e-5;
-  table.add("attention_grad", grad_inputs, attrs, is_smooth).atol = 1e-5;
+  OpCase& grad = table.add("attention_grad", grad_inputs, attrs, is_smooth);
+  grad.rtol = 1e-4;  // exp(scores - lse) of any lse: large numbers cancel
+  grad.atol = 1e-5;
 }
 
 HostArray keep_all_but(const Shape& shape, std::initializer_list<size_t> hidden) {
