@@ -11,7 +11,7 @@ namespace {
 
 const ballast_device_api& device_api() { return *plugin().device; }
 
-constexpr size_t kSpareOutputs = 8;  // an op has at most this many more outputs than inputs
+constexpr size_t kSpareOutputs = 8;   // an op has at most this many more outputs than inputs
 constexpr size_t kMaxScalars = 4096;  // a loop over ever new numbers must not hold all of them
 
 // Never destroyed: tensors of static storage duration may outlive any static of ours.

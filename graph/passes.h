@@ -23,8 +23,8 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 // reshapes) and lets a matmul read a transposed matrix in place. Changes no bits.
 [[nodiscard]] Graph simplify(const Graph& graph);
 
-// matmul, then bias, activation, residual (each where it is), or matmul + relu_grad, become one node
-// with an epilogue.
+// matmul, then bias, activation, residual (each where it is), or matmul + relu_grad, become one
+// node with an epilogue.
 [[nodiscard]] Graph fuse_matmul_epilogues(const Graph& graph);
 
 // Chains of pointwise nodes over one shape, each read by the chain only, become one "fused" node.

@@ -61,9 +61,7 @@ std::vector<Tensor> split(const VjpArgs& args) {
   return {ops::concat(parts, int_attr(args.attrs, "axis"))};
 }
 
-std::vector<Tensor> flip(const VjpArgs& args) {
-  return ops::call("flip", {g(args)}, args.attrs);
-}
+std::vector<Tensor> flip(const VjpArgs& args) { return ops::call("flip", {g(args)}, args.attrs); }
 
 }  // namespace
 

@@ -193,7 +193,9 @@ Expr gelu_argument(const Expr& x) {
 
 }  // namespace
 
-Expr gelu_tanh_f32(const Expr& x) { return times_sigmoid_f32(at_least(x, -20.0f), gelu_argument(x)); }
+Expr gelu_tanh_f32(const Expr& x) {
+  return times_sigmoid_f32(at_least(x, -20.0f), gelu_argument(x));
+}
 
 Expr gelu_tanh_slope_f32(const Expr& x) {
   const Expr near = at_least(at_most(x, 20.0f), -20.0f);
