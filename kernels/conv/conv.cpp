@@ -1,3 +1,4 @@
+#include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
@@ -46,6 +47,7 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
+  if (is_product(c, e)) return plan_conv2d_product(device_class, c, e);
   if (device_class == DeviceClass::kCpu) {
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
@@ -71,6 +73,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
     const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
@@ -92,6 +95,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
+  if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);

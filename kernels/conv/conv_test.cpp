@@ -190,6 +190,8 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
+    configs.push_back(make({2, 300, 7, 9}, 20, 1));
+    configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
   }
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);

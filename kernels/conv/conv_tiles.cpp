@@ -53,8 +53,13 @@ Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, in
 }
 
 // Taps of a chunk: their weights, 64 lanes wide, stay in the second level cache. From 72 to 1152
-// taps the times measured differ by 3 %.
-constexpr int64_t kChunkTaps = 288;
+// taps the times measured differ by 3 %. One tap is summed in one chain, as the products of
+// conv_products.cpp are.
+int64_t chunk_channels(const Problem& p) {
+  constexpr int64_t kChunkTaps = 288;
+  const int64_t taps = std::max<int64_t>(1, p.kernel_h * p.kernel_w);
+  return taps == 1 ? std::max<int64_t>(1, p.channels) : std::max<int64_t>(1, kChunkTaps / taps);
+}
 
 void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
   const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
@@ -69,28 +74,27 @@ void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
                    {}};
   const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
                                          p.pixels() % kLanes == 0 ? "" : "_strided");
-  recorder.call(
-      aot_kernel(kernel, DeviceClass::kCpu), kernel,
-      {number(p.stride_h),
-       number(p.stride_w),
-       number(p.dilation_h * p.in.pitch),
-       number(p.dilation_w),
-       number(p.in.pitch),
-       number(p.out_w),
-       number(p.kernel_h),
-       number(p.kernel_w),
-       number(panels),
-       number(block_vectors(p, panels)),
-       number(std::max<int64_t>(1, kChunkTaps / (std::max<int64_t>(1, p.kernel_h * p.kernel_w)))),
-       in,
-       weights,
-       channels,
-       p.residual,
-       number(p.epilogue.has_bias),
-       number(p.epilogue.has_scale),
-       number(p.epilogue.has_residual),
-       number(p.epilogue.has_relu),
-       p.out});
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+                {number(p.stride_h),
+                 number(p.stride_w),
+                 number(p.dilation_h * p.in.pitch),
+                 number(p.dilation_w),
+                 number(p.in.pitch),
+                 number(p.out_w),
+                 number(p.kernel_h),
+                 number(p.kernel_w),
+                 number(panels),
+                 number(block_vectors(p, panels)),
+                 number(chunk_channels(p)),
+                 in,
+                 weights,
+                 channels,
+                 p.residual,
+                 number(p.epilogue.has_bias),
+                 number(p.epilogue.has_scale),
+                 number(p.epilogue.has_residual),
+                 number(p.epilogue.has_relu),
+                 p.out});
 }
 
 // Dense [batch, groups * channels, plane] as (pixel, channel, group, n).

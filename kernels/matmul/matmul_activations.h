@@ -4,7 +4,8 @@
 namespace ballast::kernels {
 
 // Names of pointwise ops; the position is the number that the kernels take. 0 leaves the sum alone.
-constexpr const char* kActivations[] = {"none", "relu", "tanh", "sigmoid"};
+constexpr const char* kActivations[] = {"none", "relu",      "tanh", "sigmoid",
+                                        "gelu", "gelu_tanh", "silu"};
 constexpr int kActivationCount = sizeof(kActivations) / sizeof(kActivations[0]);
 
 // What a kernel does with the operand that has C's shape.

@@ -369,7 +369,8 @@ TEST(Matmul, RefusesAnUnknownActivation) {
   } catch (const device::Error& error) {
     EXPECT_EQ(error.code(), device::Code::kInvalidArgument);
     EXPECT_STREQ(error.what(),
-                 "activation is \"swish\", expected one of none, relu, tanh, sigmoid, relu_grad");
+                 "activation is \"swish\", expected one of none, relu, tanh, sigmoid, gelu, "
+                 "gelu_tanh, silu, relu_grad");
   }
 }
 

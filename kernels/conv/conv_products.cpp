@@ -1,0 +1,77 @@
+#include "kernels/conv/conv_products.h"
+
+#include "kernels/kernels.h"
+#include "kernels/plan_builder.h"
+
+namespace ballast::kernels {
+namespace {
+
+int64_t pixels(const ConvConfig& c) { return c.height * c.width; }
+
+// Pixels are the rows of a sample's matrix: so the bias, one per channel, lies along the columns.
+MatmulStrides sample(const ConvConfig& c) { return {1, pixels(c)}; }
+
+}  // namespace
+
+bool is_product(const ConvConfig& c, const ConvEpilogue& e) {
+  const bool is_single_tap = c.kernel_h == 1 && c.kernel_w == 1 && c.stride_h == 1 &&
+                             c.stride_w == 1 && c.top == 0 && c.bottom == 0 && c.left == 0 &&
+                             c.right == 0;
+  // A product's bias does not change from group to group; it knows no scale, and adds a residual
+  // after its activation.
+  return is_single_tap && !e.has_scale && (c.groups == 1 || !e.has_bias) &&
+         !(e.has_residual && e.has_relu);
+}
+
+// y[n, g]^T = x[n, g]^T w[g]^T
+Plan plan_conv2d_product(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
+  const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
+  MatmulConfig product;
+  product.m = p;
+  product.n = out;
+  product.k = in;
+  product.a_strides = product.c_strides = sample(c);
+  product.b_strides = MatmulStrides{1, in};
+  product.batch = {{c.batch, c.in_channels * p, 0, c.out_channels * p},
+                   {c.groups, in * p, out * in, out * p}};
+  product.has_bias = e.has_bias;
+  product.activation = e.has_relu ? "relu" : "none";
+  product.has_residual = e.has_residual;
+  return plan_matmul(device_class, product);
+}
+
+// dx[n, g]^T = dy[n, g]^T w[g]
+Plan plan_conv2d_input_grad_product(DeviceClass device_class, const ConvConfig& c) {
+  const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
+  MatmulConfig product;
+  product.m = p;
+  product.n = in;
+  product.k = out;
+  product.a_strides = product.c_strides = sample(c);
+  product.b_strides = MatmulStrides{in, 1};
+  product.batch = {{c.batch, c.out_channels * p, 0, c.in_channels * p},
+                   {c.groups, out * p, out * in, in * p}};
+  return plan_matmul(device_class, product);
+}
+
+// dw[g] = sum over n of dy[n, g] x[n, g]^T: the products of all samples, then their sum.
+Plan plan_conv2d_weight_grad_product(DeviceClass device_class, const ConvConfig& c) {
+  const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
+  const int64_t weights = c.out_channels * in;
+  MatmulConfig product;
+  product.m = out;
+  product.n = in;
+  product.k = p;
+  product.transpose_b = true;
+  product.batch = {{c.batch, c.out_channels * p, c.in_channels * p, weights},
+                   {c.groups, out * p, in * p, out * in}};
+  PlanBuilder builder(3);
+  const TensorType partial{DType::kF32, {c.batch, weights}};
+  const uint32_t products = builder.add_region(partial.bytes());
+  builder.append(plan_matmul(device_class, product), {0, 1, products});
+  builder.append(plan_reduce(device_class, "sum", partial, {0}, {DType::kF32, {weights}}),
+                 {products, 2});
+  return builder.finish();
+}
+
+}  // namespace ballast::kernels

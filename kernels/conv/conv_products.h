@@ -1,0 +1,18 @@
+// 1x1 convolutions without strides and padding as products of matrices (kernels/matmul): a sample
+// is a matrix of channels by pixels. Stateless; any thread may call.
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+// Whether the convolution, with this epilogue, is a batch of products.
+bool is_product(const ConvConfig& config, const ConvEpilogue& epilogue = {});
+
+// Operands as in conv.h.
+Plan plan_conv2d_product(DeviceClass device_class, const ConvConfig& config,
+                         const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_product(DeviceClass device_class, const ConvConfig& config);
+Plan plan_conv2d_weight_grad_product(DeviceClass device_class, const ConvConfig& config);
+
+}  // namespace ballast::kernels
