@@ -61,6 +61,20 @@ inline bool is_too_large(int64_t n) {
   return n > 5000 && device != nullptr && std::string(device) == "oclgrind";
 }
 
+inline float float_of(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+inline std::vector<float> special_values() {
+  using L = std::numeric_limits<float>;
+  return {0.0f,     -0.0f,         1.0f,           -1.0f,          0.5f,     -2.5f,
+          3.0f,     L::infinity(), -L::infinity(), L::quiet_NaN(), L::min(), L::denorm_min(),
+          L::max(), -L::max(),     88.7f,          -88.7f,         -100.0f,  1e-3f,
+          0.624f,   0.626f,        -0.3f,          9.5f,           1e30f,    1e-30f};
+}
+
 inline HostTensor random_f32(const Shape& shape, uint32_t seed, float low = -2, float high = 2) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> uniform(low, high);
