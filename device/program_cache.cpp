@@ -1,5 +1,6 @@
 #include "device/program_cache.h"
 
+#include "device/build_lock.h"
 #include "device/device.h"
 #include "device/disk_cache.h"
 
@@ -121,6 +122,7 @@ cl_program ProgramCache::get(const SourcePtr& source) {
   std::lock_guard lock(entry->mutex);
   if (entry->program) return entry->program.get();
   const std::string name = impl_->file_name(*source);
+  const BuildLock build_lock(XXH3_64bits(name.data(), name.size()));
   entry->program = impl_->load(*source, name);
   if (!entry->program) {
     entry->program = impl_->build(*source);
