@@ -19,8 +19,9 @@ constexpr double kLong = 0.1;
 constexpr double kFar = 20;
 // A row takes no new round after this.
 constexpr std::chrono::seconds kRowTime{4};
-// Worker threads of the one before still spin for a moment after their last run.
-constexpr std::chrono::milliseconds kPause{3};
+// Worker threads of the one before still spin after their last run: OpenBLAS's for some 20 ms. With
+// a pause of 3 ms ours had one core of two.
+constexpr std::chrono::milliseconds kPause{40};
 
 std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> result;
