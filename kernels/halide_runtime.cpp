@@ -183,6 +183,12 @@ void Recorder::call(HostFunction function, const std::string& label,
   if (status != 0) fail(Code::kInternal, "[{}] Halide's host code gave status {}", label, status);
 }
 
+Plan Recorder::finish(const Workspace& workspace) {
+  Plan plan = finish(workspace.bytes());
+  plan.regions = workspace.regions();
+  return plan;
+}
+
 Plan Recorder::finish(uint64_t workspace_bytes) {
   plan_.workspace_bytes = workspace_bytes;
   return std::exchange(plan_, {});

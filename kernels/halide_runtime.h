@@ -10,6 +10,7 @@
 
 #include "device/device.h"
 #include "kernels/plan.h"
+#include "kernels/workspace.h"
 
 #include <exception>
 #include <string>
@@ -52,6 +53,7 @@ class Recorder {
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
   // The launches so far; leaves the recorder empty.
+  Plan finish(const Workspace& workspace);
   Plan finish(uint64_t workspace_bytes = 0);
 
  private:

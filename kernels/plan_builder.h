@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/plan.h"
+#include "kernels/workspace.h"
 
 #include <utility>
 #include <vector>
@@ -12,17 +13,17 @@ namespace ballast::kernels {
 class PlanBuilder {
  public:
   // `operands`: how many inputs and outputs the whole has; they keep slots 0 and up.
-  explicit PlanBuilder(size_t operands) : first_region_(static_cast<uint32_t>(operands) + 1) {}
+  explicit PlanBuilder(size_t operands) : workspace_(static_cast<uint32_t>(operands)) {}
 
   // A part of the workspace; returns its slot.
-  uint32_t add_region(uint64_t bytes);
+  uint32_t add_region(uint64_t bytes) { return workspace_.add(bytes); }
   // `slots[i]` is where operand i of `plan` lies here; its workspace becomes part of this one.
   void append(const Plan& plan, std::vector<uint32_t> slots);
-  Plan finish() { return std::move(result_); }
+  Plan finish() { return {std::move(launches_), workspace_.bytes(), workspace_.regions()}; }
 
  private:
-  uint32_t first_region_;
-  Plan result_;
+  Workspace workspace_;
+  std::vector<device::Launch> launches_;
 };
 
 }  // namespace ballast::kernels

@@ -31,6 +31,8 @@ struct TensorType {
   bool operator!=(const TensorType& o) const { return !(*this == o); }
 };
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 uint64_t size_of(DType dtype);                  // bytes of one element
 bool is_integer(DType dtype);                   // i32, i64, u8
 bool is_narrow_float(DType dtype);              // bf16 or f16: stored narrow, computed with as f32

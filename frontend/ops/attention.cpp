@@ -26,7 +26,7 @@ Tensor with_keys(const Tensor& mask, const Tensor& k) {
   return broadcast_to(mask, shape);
 }
 
-Tensor wide(const Tensor& x) { return x.dtype() == DType::kF32 ? x : cast(x, DType::kF32); }
+Tensor wide(const Tensor& x) { return cast(x, DType::kF32); }
 
 // [queries, keys], true where the key is not after the query.
 Tensor causal_mask(int64_t queries, int64_t keys) {

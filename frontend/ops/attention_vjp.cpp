@@ -13,7 +13,7 @@ using namespace vjp_rules;
 
 namespace {
 
-Tensor wide(const Tensor& x) { return x.dtype() == DType::kF32 ? x : ops::cast(x, DType::kF32); }
+Tensor wide(const Tensor& x) { return ops::cast(x, DType::kF32); }
 
 Tensor narrowed(const Tensor& x, const Tensor& like) {
   return x.dtype() == like.dtype() ? x : ops::cast(x, like.dtype());

@@ -20,7 +20,6 @@ constexpr int64_t kPanelLanes = 2 * kLanes;  // columns in a packed panel
 constexpr int64_t kMaxDepth = 256;           // what the tiles have room for on their stack
 constexpr int64_t kRows = 12;                // of a tile
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 void check(const AttentionConfig& c) {
@@ -54,18 +53,13 @@ class Builder {
         groups(config.batch * config.heads),
         device_class_(device_class),
         mask_slot_(mask_slot),
-        workspace_slot_(workspace_slot) {}
+        workspace_(workspace_slot) {}
 
   const AttentionConfig& c;
   const int64_t groups;  // batch x heads
 
   // The slot of a new region of the workspace.
-  uint32_t allocate(int64_t elements) {
-    const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(float);
-    regions_.push_back({used_, bytes});
-    used_ += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
-    return workspace_slot_ + static_cast<uint32_t>(regions_.size());
-  }
+  uint32_t allocate(int64_t elements) { return workspace_.add_floats(elements); }
 
   void launch(const std::string& kernel, const std::vector<HostArg>& args) {
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
@@ -76,11 +70,7 @@ class Builder {
     launch(c.mask == Mask::kNone ? kernel : kernel + "_mask", args);
   }
 
-  Plan finish() {
-    Plan plan = recorder_.finish(used_);
-    plan.regions = regions_;
-    return plan;
-  }
+  Plan finish() { return recorder_.finish(workspace_); }
 
   // ---- layouts of the tiled kernels
 
@@ -163,9 +153,8 @@ class Builder {
 
  private:
   DeviceClass device_class_;
-  uint32_t mask_slot_, workspace_slot_;
-  uint64_t used_ = 0;  // bytes of the workspace
-  std::vector<Region> regions_;
+  uint32_t mask_slot_;
+  Workspace workspace_;
   std::optional<uint32_t> mask_;  // the slot of the mask made ready
   Recorder recorder_{SourceRules{/*fp_contract=*/false, /*may_alias=*/false}};
 };

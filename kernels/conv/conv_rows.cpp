@@ -6,8 +6,6 @@
 namespace ballast::kernels {
 namespace {
 
-HostArg number(int64_t value) { return static_cast<int32_t>(value); }
-
 // Dense [batch, groups * channels, height, width] as (x, y, channel, group, n).
 Operand dense_planes(uint32_t slot, const ConvConfig& c, int64_t channels, int64_t height,
                      int64_t width) {
@@ -55,7 +53,7 @@ Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
                         {1, c.kernel_w, taps, channels * taps, lanes * channels * taps},
                         {}};
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(slot + 1);
+  Workspace scratch(slot + 1);
   const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
   recorder.call(
       aot_kernel("conv_rows", DeviceClass::kCpu), "conv_rows",
@@ -63,7 +61,7 @@ Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
        number(0), number(row_blocks_per_group(out_h, out_w, taps * channels)),
        padded_planes(in, c, channels), weights, bias, scale, shift, residual, number(e.has_bias),
        number(e.has_scale), number(e.has_residual), number(e.has_relu), out});
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
@@ -78,7 +76,7 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
   Operand residual = dense_planes(1, c, lanes, c.height, c.width);
   residual.strides.assign(5, 0);
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(3);
+  Workspace scratch(3);
   const PaddedPlanes in = pad_gradient(recorder, scratch, 0, c);
   recorder.call(
       aot_kernel("conv_rows", DeviceClass::kCpu), "conv_rows",
@@ -86,14 +84,14 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
        number(row_blocks_per_group(c.height, c.width, taps * channels)),
        padded_planes(in, c, channels), weights, unused, unused, unused, residual, number(0),
        number(0), number(0), number(0), dense_planes(2, c, lanes, c.height, c.width)});
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_weight_grad_rows(const ConvConfig& c) {
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(3);
+  Workspace scratch(3);
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   recorder.call(aot_kernel("conv_weight_rows", DeviceClass::kCpu), "conv_weight_rows",
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
@@ -103,7 +101,7 @@ Plan plan_conv2d_weight_grad_rows(const ConvConfig& c) {
                          {c.kernel_w, c.kernel_h, channels, lanes, c.groups},
                          {1, c.kernel_w, taps, channels * taps, lanes * channels * taps},
                          {}}});
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 }  // namespace ballast::kernels

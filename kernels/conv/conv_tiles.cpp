@@ -11,9 +11,6 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-HostArg number(int64_t value) { return static_cast<int32_t>(value); }
-
 constexpr ConvTile kTiles[] = {
     {6, 4, 1 / 240.0}, {8, 3, 1 / 240.0}, {12, 2, 1 / 225.0}, {12, 1, 1 / 160.0}};
 
@@ -40,13 +37,13 @@ int64_t block_vectors(const Problem& p, int64_t panels) {
   return groups < kGroups ? kShort : kLong;
 }
 
-Operand pack_channels(Recorder& recorder, Scratch& scratch, const Problem& p, int64_t width,
+Operand pack_channels(Recorder& recorder, Workspace& scratch, const Problem& p, int64_t width,
                       const Operand& unused) {
   const int64_t count = width * p.groups;
   if (!p.epilogue.has_bias && !p.epilogue.has_scale) {
     return {unused.slot, DType::kF32, {count, 3}, {0, 0}, {}};
   }
-  const Operand channels{scratch.add(3 * count), DType::kF32, {count, 3}, {1, count}, {}};
+  const Operand channels{scratch.add_floats(3 * count), DType::kF32, {count, 3}, {1, count}, {}};
   recorder.call(aot_kernel("conv_channels", DeviceClass::kCpu), "conv_channels",
                 {number(p.lanes), number(width), p.bias, p.scale, p.shift, channels});
   return channels;
@@ -61,7 +58,7 @@ int64_t chunk_channels(const Problem& p) {
   return taps == 1 ? std::max<int64_t>(1, p.channels) : std::max<int64_t>(1, kChunkTaps / taps);
 }
 
-void record(Recorder& recorder, Scratch& scratch, const Problem& p) {
+void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
   const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.is_flipped);
   const int64_t panels = packed.panels;
@@ -116,19 +113,6 @@ Problem problem_of(const ConvConfig& c) {
 
 }  // namespace
 
-uint32_t Scratch::add(int64_t elements) {
-  const uint64_t bytes = std::max<uint64_t>(1, elements) * sizeof(float);
-  regions_.push_back({bytes_, bytes});
-  bytes_ += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
-  return next_slot_++;
-}
-
-Plan Scratch::finish(Recorder& recorder) const {
-  Plan plan = recorder.finish(bytes_);
-  plan.regions = regions_;
-  return plan;
-}
-
 const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
   const auto ns = [&](const ConvTile& t) {
     return double(ceil_div(lanes, t.lanes()) * t.lanes() * ceil_div(count, t.broadcast) *
@@ -139,12 +123,12 @@ const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
                            [&](const ConvTile& a, const ConvTile& b) { return ns(a) < ns(b); });
 }
 
-PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& tile,
+PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
                          const Operand& source, bool is_flipped) {
   const int64_t kernel_w = source.extents[1], kernel_h = source.extents[2],
                 taps = kernel_w * kernel_h * source.extents[3], width = tile.lanes();
   const int64_t panels = ceil_div(source.extents[0], width), all = panels * source.extents[4];
-  const Operand packed{scratch.add(width * taps * all),
+  const Operand packed{scratch.add_floats(width * taps * all),
                        DType::kF32,
                        {kLanes, tile.vectors, taps, all},
                        {1, kLanes, width, width * taps},
@@ -178,7 +162,7 @@ PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& t
   return {panels, packed};
 }
 
-PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
+PaddedPlanes pad_planes(Recorder& recorder, Workspace& scratch, uint32_t slot, const Shape& shape,
                         const Padding& padding) {
   const int64_t height = shape[2], width = shape[3], count = shape[0] * shape[1];
   const bool is_same = padding.top == 0 && padding.left == 0 && padding.stride_h == 1 &&
@@ -186,7 +170,7 @@ PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, con
                        padding.padded_w <= width;
   const int64_t plane = padding.padded_h * padding.padded_w;
   if (is_same) return {slot, width, height * width, shape[1] * height * width};
-  const uint32_t target = scratch.add(plane * count);
+  const uint32_t target = scratch.add_floats(plane * count);
   constexpr int64_t kGroupElements = 32768;
   const int64_t planes_per_group =
       std::clamp<int64_t>(kGroupElements / (plane + 1), 1, std::max<int64_t>(1, count / 16));
@@ -198,14 +182,14 @@ PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, con
   return {target, padding.padded_w, plane, shape[1] * plane};
 }
 
-PaddedPlanes pad_input(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c) {
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c) {
   Padding padding{c.top, c.left};
   padding.padded_h = (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
   padding.padded_w = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
   return pad_planes(recorder, scratch, slot, {c.batch, c.in_channels, c.height, c.width}, padding);
 }
 
-PaddedPlanes pad_gradient(Recorder& recorder, Scratch& scratch, uint32_t slot,
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c) {
   Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
                   c.stride_h, c.stride_w};
@@ -241,10 +225,10 @@ Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
   p.out = planes(slot, c.batch, c.groups, lanes, p.out_h * p.out_w);
 
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(slot + 1);
+  Workspace scratch(slot + 1);
   p.in = pad_input(recorder, scratch, 0, c);
   record(recorder, scratch, p);
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
@@ -265,10 +249,10 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
   p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
 
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(3);
+  Workspace scratch(3);
   p.in = pad_gradient(recorder, scratch, 0, c);
   record(recorder, scratch, p);
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
@@ -289,9 +273,10 @@ Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
   p.in = {0, out_w, plane, c.out_channels * plane};
 
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(3);
+  Workspace scratch(3);
   const int64_t planes_count = c.batch * c.in_channels;
-  p.out = planes(scratch.add(planes_count * taps * plane), c.batch, c.groups, p.lanes, plane);
+  p.out =
+      planes(scratch.add_floats(planes_count * taps * plane), c.batch, c.groups, p.lanes, plane);
   record(recorder, scratch, p);
   const int64_t across = c.width / c.stride_w, down = c.height / c.stride_h;
   recorder.call(aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
@@ -307,7 +292,7 @@ Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
                          {across, c.stride_w, down, c.stride_h, planes_count},
                          {c.stride_w, 1, c.stride_h * c.width, c.width, c.height * c.width},
                          {}}});
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 }  // namespace ballast::kernels

@@ -5,23 +5,11 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/halide_runtime.h"
+#include "kernels/workspace.h"
 
 namespace ballast::kernels {
 
-// Parts of the workspace, each with a slot of its own.
-class Scratch {
- public:
-  // `first_slot`: of the workspace itself, behind the inputs and outputs.
-  explicit Scratch(uint32_t first_slot) : next_slot_(first_slot + 1) {}
-  // The slot of a new part for `elements` floats.
-  uint32_t add(int64_t elements);
-  Plan finish(Recorder& recorder) const;
-
- private:
-  uint32_t next_slot_;
-  uint64_t bytes_ = 0;
-  std::vector<Region> regions_;
-};
+inline HostArg number(int64_t value) { return static_cast<int32_t>(value); }
 
 // Planes with zeros around them, as the tiles read them: n, channel and row are `image`, `plane`
 // and `pitch` elements apart.
@@ -36,12 +24,13 @@ struct PaddedPlanes {
 struct Padding {
   int64_t top = 0, left = 0, stride_h = 1, stride_w = 1, padded_h = 0, padded_w = 0;
 };
-PaddedPlanes pad_planes(Recorder& recorder, Scratch& scratch, uint32_t slot, const Shape& shape,
+PaddedPlanes pad_planes(Recorder& recorder, Workspace& scratch, uint32_t slot, const Shape& shape,
                         const Padding& padding);
 
 // x in `slot` padded for the convolution, and dy for its input gradient.
-PaddedPlanes pad_input(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c);
-PaddedPlanes pad_gradient(Recorder& recorder, Scratch& scratch, uint32_t slot, const ConvConfig& c);
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c);
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
+                          const ConvConfig& c);
 
 // A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by 16 `vectors`
 // lanes; nanoseconds per fma of a full tile, on the machine that the schedules were measured on.
@@ -58,7 +47,7 @@ struct PackedPanels {
   int64_t panels = 0;  // per group
   Operand operand;
 };
-PackedPanels pack_panels(Recorder& recorder, Scratch& scratch, const ConvTile& tile,
+PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
                          const Operand& source, bool is_flipped);
 
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);

@@ -8,9 +8,6 @@
 namespace ballast::kernels {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-HostArg number(int64_t value) { return static_cast<int32_t>(value); }
-
 // How the rows of pixels, and the tiles of taps, are shared out.
 struct Split {
   int64_t rows_per_chunk, chunks, tiles_per_group;
@@ -36,7 +33,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   const int64_t out_h = c.out_h(), out_w = c.out_w(), pixels = out_h * out_w;
   const int64_t taps = channels * c.kernel_h * c.kernel_w, rows = c.batch * out_h;
   Recorder recorder(SourceRules{false, /*may_alias=*/false});
-  Scratch scratch(3);
+  Workspace scratch(3);
 
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   const ConvTile& tile = choose_conv_tile(lanes, taps);
@@ -51,7 +48,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   const int64_t panels = dy.panels * c.groups;
   const Split split = split_rows(rows, out_w, tiles, panels, tile.lanes());
   const int64_t panel_elements = padded_taps * tile.lanes();
-  const Operand sums{scratch.add(panel_elements * panels * split.chunks),
+  const Operand sums{scratch.add_floats(panel_elements * panels * split.chunks),
                      DType::kF32,
                      {16, tile.vectors, padded_taps, panels, split.chunks},
                      {1, 16, tile.lanes(), panel_elements, panel_elements * panels},
@@ -71,7 +68,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   recorder.call(aot_kernel("conv_weight_sum", DeviceClass::kCpu), "conv_weight_sum",
                 {number(dy.panels), number(tile.vectors), sums,
                  Operand{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}}});
-  return scratch.finish(recorder);
+  return recorder.finish(scratch);
 }
 
 }  // namespace ballast::kernels

@@ -51,7 +51,8 @@ class Writer {
  public:
   Writer(DeviceClass device_class, const MatmulConfig& config, const MatmulSlots& slots,
          const MatmulProblem& problem, const MatmulChoice& choice)
-      : device_class_(device_class),
+      : workspace_(slots.output + 1),
+        device_class_(device_class),
         config_(config),
         slots_(slots),
         problem_(problem),
@@ -80,8 +81,7 @@ class Writer {
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
-    Plan plan = recorder_.finish(workspace_bytes_);
-    plan.regions = regions_;
+    Plan plan = recorder_.finish(workspace_);
     return plan;
   }
 
@@ -204,21 +204,14 @@ class Writer {
       source.extents[2 + d] = target.extents.back();
       elements *= target.extents.back();
     }
-    target.slot = add_region(static_cast<uint64_t>(elements) * sizeof(float));
+    target.slot = workspace_.add_floats(elements);
     recorder_.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
                    {source, static_cast<int32_t>(vectors), target});
     return {target.slot, panel};
   }
 
-  uint32_t add_region(uint64_t bytes) {
-    regions_.push_back({workspace_bytes_, bytes});
-    workspace_bytes_ += ceil_div(bytes, kRegionAlignment) * kRegionAlignment;
-    return slots_.output + 1 + static_cast<uint32_t>(regions_.size());
-  }
-
   Recorder recorder_{source_rules()};
-  std::vector<Region> regions_;
-  uint64_t workspace_bytes_ = 0;
+  Workspace workspace_;
   DeviceClass device_class_;
   const MatmulConfig& config_;
   const MatmulSlots& slots_;

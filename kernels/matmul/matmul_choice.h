@@ -12,8 +12,6 @@ namespace ballast::kernels {
 constexpr int64_t kMatmulLanes = 16;
 constexpr size_t kMatmulBatch = 3;  // dimensions
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
 struct MatmulSide {
