@@ -35,6 +35,14 @@ const std::map<std::string, Primitive>& table() {
 
 }  // namespace
 
+std::vector<TensorType> infer(const std::string& primitive, const std::vector<TensorType>& inputs,
+                              const Attrs& attrs, const Bodies& bodies) {
+  const Primitive* row = find_primitive(primitive);
+  if (row && row->is_identity) return {inputs.at(0)};
+  if (row && row->infer) return row->infer(inputs, attrs, bodies);
+  return infer(primitive, inputs, attrs);
+}
+
 const Primitive* find_primitive(const std::string& name) {
   auto row = table().find(name);
   return row == table().end() ? nullptr : &row->second;

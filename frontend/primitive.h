@@ -15,18 +15,41 @@ struct VjpArgs {
   const std::vector<Tensor>& inputs;
   const std::vector<Tensor>& outputs;
   const std::vector<Tensor>& cotangents;  // one per output; undefined stands for zero
+  const Bodies& bodies;
+  const std::vector<bool>& wanted;       // by input: whether its gradient is asked for
+  const std::vector<Tensor>& residuals;  // what `augment` gave after the outputs
 };
 
 // One gradient per input; undefined stands for zero (or: not differentiable in that input). Rules
 // are written with ops, so gradients can be differentiated again.
 using VjpRule = std::vector<Tensor> (*)(const VjpArgs&);
 
+struct AugmentArgs {
+  const Attrs& attrs;
+  const std::vector<Tensor>& inputs;
+  const Bodies& bodies;
+  const std::vector<bool>& wanted;
+};
+// The outputs, then residuals: runs in place of the equation where it is differentiated.
+using AugmentRule = std::vector<Tensor> (*)(const AugmentArgs&);
+
+using InferRule = std::vector<TensorType> (*)(const std::vector<TensorType>&, const Attrs&,
+                                              const Bodies&);
+using RunRule = std::vector<Tensor> (*)(const std::vector<Tensor>&, const Attrs&, const Bodies&);
+
 struct Primitive {
   std::string name;
-  VjpRule vjp = nullptr;     // null: no gradient; differentiating it is an error
-  bool is_identity = false;  // known to the frontend only: the output is input 0
-  bool is_view = false;      // eager: the output shares input 0's buffer
+  VjpRule vjp = nullptr;          // null: no gradient; differentiating it is an error
+  bool is_identity = false;       // known to the frontend only: the output is input 0
+  bool is_view = false;           // eager: the output shares input 0's buffer
+  InferRule infer = nullptr;      // null: the plugin knows
+  RunRule run = nullptr;          // eager; null: the plugin runs it
+  AugmentRule augment = nullptr;  // null: the gradient needs inputs and outputs only
 };
+
+// The types of a primitive's results. The message starts with the primitive in brackets.
+std::vector<TensorType> infer(const std::string& primitive, const std::vector<TensorType>& inputs,
+                              const Attrs& attrs, const Bodies& bodies);
 
 // The row, or null.
 const Primitive* find_primitive(const std::string& name);

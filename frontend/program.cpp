@@ -36,38 +36,43 @@ class Printer {
     return text;
   }
 
+  // Bodies stand indented below their equation.
+  std::string program(const Program& program, const std::string& indent) {
+    std::string text = indent + "(";
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      text += (i > 0 ? ", " : "") + typed(program.inputs[i]);
+    }
+    text += ") {\n";
+    for (const auto& captured : program.captured) {
+      text += fmt::format("{}  captured {}\n", indent, typed(captured.var));
+    }
+    for (const auto& state : program.states) {
+      text += fmt::format("{}  state {} = {}\n", indent, typed(state.var), state.parameter.name());
+    }
+    for (const Equation& equation : program.equations) text += line(equation, indent + "  ");
+    for (const auto& effect : program.effects) {
+      text +=
+          fmt::format("{}  update {} <- {}\n", indent, effect.parameter.name(), atom(effect.value));
+    }
+    return text + fmt::format("{0}  return {1}\n{0}}}\n", indent, list(program.outputs));
+  }
+
  private:
+  std::string line(const Equation& equation, const std::string& indent) {
+    std::string outputs;
+    for (const Var& var : equation.outputs) outputs += (outputs.empty() ? "" : " ") + typed(var);
+    std::string text = fmt::format("{}{} = {}{} {}\n", indent, outputs, equation.primitive,
+                                   to_string(equation.attrs), list(equation.inputs));
+    for (const auto& body : equation.bodies) text += program(*body, indent + "  ");
+    return text;
+  }
+
   std::unordered_map<const Variable*, size_t> numbers_;
 };
 
 }  // namespace
 
-std::string to_string(const Program& program) {
-  Printer printer;
-  std::string text = "(";
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    text += (i > 0 ? ", " : "") + printer.typed(program.inputs[i]);
-  }
-  text += ") {\n";
-  for (const auto& captured : program.captured) {
-    text += fmt::format("  captured {}\n", printer.typed(captured.var));
-  }
-  for (const auto& state : program.states) {
-    text += fmt::format("  state {} = {}\n", printer.typed(state.var), state.parameter.name());
-  }
-  for (const Equation& equation : program.equations) {
-    std::string outputs;
-    for (const Var& var : equation.outputs) {
-      outputs += (outputs.empty() ? "" : " ") + printer.typed(var);
-    }
-    text += fmt::format("  {} = {}{} {}\n", outputs, equation.primitive, to_string(equation.attrs),
-                        printer.list(equation.inputs));
-  }
-  for (const auto& effect : program.effects) {
-    text += fmt::format("  update {} <- {}\n", effect.parameter.name(), printer.atom(effect.value));
-  }
-  return text + fmt::format("  return {}\n}}\n", printer.list(program.outputs));
-}
+std::string to_string(const Program& program) { return Printer().program(program, ""); }
 
 namespace {
 
@@ -78,11 +83,14 @@ std::vector<TensorType> types_of_atoms(const std::vector<Atom>& atoms) {
 }
 
 void verify_equation(const Equation& equation) {
-  std::vector<TensorType> inputs = types_of_atoms(equation.inputs);
-  const Primitive* primitive = find_primitive(equation.primitive);
-  std::vector<TensorType> expected = primitive && primitive->is_identity
-                                         ? std::vector<TensorType>{inputs.at(0)}
-                                         : infer(equation.primitive, inputs, equation.attrs);
+  for (const auto& body : equation.bodies) {
+    if (!body->captured.empty() || !body->states.empty() || !body->effects.empty()) {
+      fail(BALLAST_INTERNAL, "[program] a body of {} is not closed", equation.primitive);
+    }
+    verify(*body);
+  }
+  std::vector<TensorType> expected =
+      infer(equation.primitive, types_of_atoms(equation.inputs), equation.attrs, equation.bodies);
   bool is_equal = expected.size() == equation.outputs.size();
   for (size_t i = 0; is_equal && i < expected.size(); ++i) {
     is_equal = expected[i] == equation.outputs[i]->type;
@@ -123,6 +131,16 @@ void verify(const Program& program) {
            effect.parameter.name());
     }
   }
+}
+
+std::vector<TensorType> input_types(const Program& program) {
+  std::vector<TensorType> types;
+  for (const Var& var : program.inputs) types.push_back(var->type);
+  return types;
+}
+
+std::vector<TensorType> output_types(const Program& program) {
+  return types_of_atoms(program.outputs);
 }
 
 Program eliminate_dead_code(const Program& program) {
@@ -185,8 +203,8 @@ std::vector<Tensor> Environment::get(const std::vector<Atom>& atoms) const {
 }
 
 void Environment::run(const Equation& equation) {
-  std::vector<Tensor> results =
-      apply_primitive(equation.primitive, get(equation.inputs), equation.attrs, equation.where);
+  std::vector<Tensor> results = apply_primitive(equation.primitive, get(equation.inputs),
+                                                equation.attrs, equation.where, equation.bodies);
   for (size_t i = 0; i < results.size(); ++i) set(equation.outputs[i], results[i]);
 }
 

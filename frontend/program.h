@@ -27,12 +27,18 @@ struct Atom {
   const TensorType& type() const { return var ? var->type : literal.type(); }
 };
 
+struct Program;
+// What control flow runs: programs without captured tensors, states and effects (frontend/closure.h
+// makes them so).
+using Bodies = std::vector<std::shared_ptr<const Program>>;
+
 struct Equation {
   std::string primitive;
   std::vector<Atom> inputs;
   Attrs attrs;
   std::vector<Var> outputs;
   Where where;
+  Bodies bodies;  // of control flow; else empty
 };
 
 struct Program {
@@ -59,9 +65,12 @@ struct Program {
 
 std::string to_string(const Program& program);
 
-// Throws INTERNAL unless every variable is defined once, before its uses, and the types of all
-// equations are what the plugin infers for them.
+// Throws INTERNAL unless every variable is defined once, before its uses, the types of all
+// equations are what is inferred for them, and bodies are closed programs of which this holds too.
 void verify(const Program& program);
+
+std::vector<TensorType> input_types(const Program& program);
+std::vector<TensorType> output_types(const Program& program);
 
 // Drops equations, states and captures that neither outputs nor effects need.
 [[nodiscard]] Program eliminate_dead_code(const Program& program);

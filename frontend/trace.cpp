@@ -31,15 +31,8 @@ std::vector<TensorType> types_of_inputs(const std::string& primitive,
   return types;
 }
 
-std::vector<TensorType> output_types(const std::string& primitive,
-                                     const std::vector<TensorType>& inputs, const Attrs& attrs) {
-  const Primitive* row = find_primitive(primitive);
-  if (row && row->is_identity) return {inputs.at(0)};
-  return infer(primitive, inputs, attrs);
-}
-
 std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<Tensor>& inputs,
-                                const Attrs& attrs) {
+                                const Attrs& attrs, const Bodies& bodies) {
   std::vector<TensorType> types = types_of_inputs(primitive, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_traced()) {
@@ -50,6 +43,7 @@ std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<
   }
   const Primitive* row = find_primitive(primitive);
   if (row && row->is_identity) return {inputs[0]};
+  if (row && row->run) return row->run(inputs, attrs, bodies);
   if (row && row->is_view) {
     return {Tensor::of_buffer(infer(primitive, types, attrs)[0], inputs[0].buffer())};
   }
@@ -68,13 +62,13 @@ std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<
 }  // namespace
 
 std::vector<Tensor> apply_primitive(const std::string& primitive, const std::vector<Tensor>& inputs,
-                                    const Attrs& attrs, const Where& where) {
+                                    const Attrs& attrs, const Where& where, const Bodies& bodies) {
   Where line = CallScope::resolve(where);
   return at_line(line, [&] {
     if (Trace* trace = Trace::current()) {
-      return trace->add_equation(primitive, inputs, attrs, line);
+      return trace->add_equation(primitive, inputs, attrs, line, bodies);
     }
-    return run_eagerly(primitive, inputs, attrs);
+    return run_eagerly(primitive, inputs, attrs, bodies);
   });
 }
 
@@ -112,11 +106,11 @@ Atom Trace::atom_of(const Tensor& tensor, const std::string& user) {
 
 std::vector<Tensor> Trace::add_equation(const std::string& primitive,
                                         const std::vector<Tensor>& inputs, const Attrs& attrs,
-                                        const Where& where) {
-  Equation equation{primitive, {}, attrs, {}, where};
+                                        const Where& where, const Bodies& bodies) {
+  Equation equation{primitive, {}, attrs, {}, where, bodies};
   for (const Tensor& input : inputs) equation.inputs.push_back(atom_of(input, primitive));
   std::vector<Tensor> outputs;
-  for (TensorType& type : output_types(primitive, types_of_inputs(primitive, inputs), attrs)) {
+  for (TensorType& type : infer(primitive, types_of_inputs(primitive, inputs), attrs, bodies)) {
     equation.outputs.push_back(std::make_shared<Variable>(Variable{std::move(type)}));
     outputs.push_back(Tensor::of_variable(equation.outputs.back(), shared_from_this()));
   }

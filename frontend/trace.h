@@ -19,7 +19,8 @@ Program trace(const FlatFunction& fn, const std::vector<TensorType>& inputs);
 
 // Applies a primitive: launches it, or appends an equation to the innermost trace.
 std::vector<Tensor> apply_primitive(const std::string& primitive, const std::vector<Tensor>& inputs,
-                                    const Attrs& attrs, const Where& where);
+                                    const Attrs& attrs, const Where& where,
+                                    const Bodies& bodies = {});
 
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
@@ -28,7 +29,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   Tensor add_input(const TensorType& type);
   std::vector<Tensor> add_equation(const std::string& primitive, const std::vector<Tensor>& inputs,
-                                   const Attrs& attrs, const Where& where);
+                                   const Attrs& attrs, const Where& where, const Bodies& bodies);
   Tensor read(const Parameter& parameter);
   void assign(const Parameter& parameter, const Tensor& value);
   Program finish(const std::vector<Tensor>& outputs);

@@ -42,10 +42,35 @@ class Reverse {
     }
   }
 
-  // Adds the backward equations to the open trace; `values` are those of the forward run.
-  Cotangents run(const Environment& values) {
-    const Atom& loss = program_.outputs[0];
-    if (loss.var) cotangents_.add(loss.var, Tensor::scalar(1, loss.var->type.dtype));
+  bool is_active(const Atom& atom) const { return atom.var && active_.count(atom.var.get()) > 0; }
+
+  // Runs the equations, keeping what their gradients need.
+  void forward(Environment& values) {
+    for (const Equation& equation : program_.equations) {
+      CallScope scope(equation.where, /*is_override=*/true);
+      const Primitive* primitive = find_primitive(equation.primitive);
+      if (!primitive || !primitive->augment || !is_active(equation.inputs)) {
+        values.run(equation);
+        continue;
+      }
+      std::vector<Tensor> inputs = values.get(equation.inputs);
+      std::vector<Tensor> results =
+          primitive->augment({equation.attrs, inputs, equation.bodies, wanted(equation)});
+      auto residuals = results.begin() + static_cast<std::ptrdiff_t>(equation.outputs.size());
+      for (size_t i = 0; i < equation.outputs.size(); ++i) {
+        values.set(equation.outputs[i], results[i]);
+      }
+      residuals_[&equation].assign(residuals, results.end());
+    }
+  }
+
+  // Backwards through the equations, from the cotangents of the outputs (undefined: zero). `values`
+  // are those of the forward run.
+  Cotangents backward(const Environment& values, const std::vector<Tensor>& cotangents) {
+    for (size_t i = 0; i < cotangents.size(); ++i) {
+      const Var& var = program_.outputs[i].var;
+      if (var && cotangents[i].defined()) cotangents_.add(var, cotangents[i]);
+    }
     const auto& equations = program_.equations;
     for (auto it = equations.rbegin(); it != equations.rend(); ++it) {
       if (is_active(it->inputs)) run(*it, values);
@@ -54,12 +79,19 @@ class Reverse {
   }
 
  private:
-  bool is_active(const Atom& atom) const { return atom.var && active_.count(atom.var.get()) > 0; }
   bool is_active(const std::vector<Atom>& atoms) const {
     for (const Atom& atom : atoms) {
       if (is_active(atom)) return true;
     }
     return false;
+  }
+
+  std::vector<bool> wanted(const Equation& equation) const {
+    std::vector<bool> result;
+    for (const Atom& atom : equation.inputs) {
+      result.push_back(is_active(atom) && is_float(atom.type().dtype));
+    }
+    return result;
   }
 
   void run(const Equation& equation, const Environment& values) {
@@ -79,7 +111,9 @@ class Reverse {
     std::vector<Tensor> inputs = values.get(equation.inputs);
     std::vector<Tensor> outputs;
     for (const Var& var : equation.outputs) outputs.push_back(values.get(Atom{var, {}}));
-    std::vector<Tensor> gradients = primitive->vjp({equation.attrs, inputs, outputs, outgoing});
+    std::vector<Tensor> gradients =
+        primitive->vjp({equation.attrs, inputs, outputs, outgoing, equation.bodies,
+                        wanted(equation), residuals_[&equation]});
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined() && is_active(equation.inputs[i])) {
         // Ops of bf16 or f16 may have f32 among their operands, and then f32 gradients.
@@ -91,6 +125,7 @@ class Reverse {
 
   const Program& program_;
   std::unordered_set<const Variable*> active_;
+  std::unordered_map<const Equation*, std::vector<Tensor>> residuals_;
   Cotangents cotangents_;
 };
 
@@ -139,11 +174,10 @@ Program vjp(const Program& program, const std::vector<size_t>& inputs,
   auto extended = [&](const std::vector<Tensor>& arguments) {
     Environment values;
     values.enter(program, arguments);
-    for (const Equation& equation : program.equations) {
-      CallScope scope(equation.where, /*is_override=*/true);
-      values.run(equation);
-    }
-    Cotangents cotangents = Reverse(program, wrt).run(values);
+    Reverse reverse(program, wrt);
+    reverse.forward(values);
+    Tensor one = Tensor::scalar(1, program.outputs[0].type().dtype);
+    Cotangents cotangents = reverse.backward(values, {one});
     std::vector<Tensor> outputs = values.get(program.outputs);
     for (size_t i = 0; i < wrt.size(); ++i) {
       outputs.push_back(wrt[i] ? cotangents.get_or_zero(wrt[i])
@@ -152,9 +186,43 @@ Program vjp(const Program& program, const std::vector<size_t>& inputs,
     values.assign_effects(program);
     return outputs;
   };
-  std::vector<TensorType> types;
-  for (const Var& var : program.inputs) types.push_back(var->type);
-  return eliminate_dead_code(trace(extended, types));
+  return eliminate_dead_code(trace(extended, input_types(program)));
+}
+
+namespace {
+
+std::vector<Var> wanted_inputs(const Program& program, const std::vector<bool>& wanted) {
+  std::vector<Var> wrt;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) wrt.push_back(program.inputs.at(i));
+  }
+  return wrt;
+}
+
+}  // namespace
+
+std::vector<Tensor> pullback(const Program& program, const std::vector<Tensor>& inputs,
+                             const std::vector<Tensor>& cotangents,
+                             const std::vector<bool>& wanted) {
+  Environment values;
+  values.enter(program, inputs);
+  Reverse reverse(program, wanted_inputs(program, wanted));
+  reverse.forward(values);
+  Cotangents found = reverse.backward(values, cotangents);
+  std::vector<Tensor> gradients(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (wanted[i]) gradients[i] = found.get(program.inputs[i]);
+  }
+  return gradients;
+}
+
+std::vector<bool> active_outputs(const Program& program, const std::vector<bool>& wanted) {
+  Reverse reverse(program, wanted_inputs(program, wanted));
+  std::vector<bool> active;
+  for (const Atom& output : program.outputs) {
+    active.push_back(reverse.is_active(output) && is_float(output.type().dtype));
+  }
+  return active;
 }
 
 namespace internal {

@@ -17,6 +17,16 @@ namespace ballast {
 [[nodiscard]] Program vjp(const Program& program, const std::vector<size_t>& inputs,
                           const std::vector<Parameter>& weights);
 
+// The gradients of a closed program's inputs, made of ops that run now or join the open trace: runs
+// it on `inputs`, then backwards from the cotangents of its outputs (undefined: zero). Undefined
+// where not wanted, or where no cotangent arrives.
+std::vector<Tensor> pullback(const Program& program, const std::vector<Tensor>& inputs,
+                             const std::vector<Tensor>& cotangents,
+                             const std::vector<bool>& wanted);
+
+// Which outputs are floats that depend on a wanted input.
+std::vector<bool> active_outputs(const Program& program, const std::vector<bool>& wanted);
+
 namespace internal {
 
 struct GradRequest {

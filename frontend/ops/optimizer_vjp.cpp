@@ -78,7 +78,8 @@ std::vector<Tensor> in_f32(const VjpArgs& args) {
     }
     return tensors;
   };
-  return rule({args.attrs, wide(args.inputs), wide(args.outputs), wide(args.cotangents)});
+  return rule({args.attrs, wide(args.inputs), wide(args.outputs), wide(args.cotangents),
+               args.bodies, args.wanted, args.residuals});
 }
 
 }  // namespace
