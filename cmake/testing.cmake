@@ -1,8 +1,11 @@
 # How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
 #
-#   ballast_add_test(<target> [NO_DEVICE] [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT k=v...])
+#   ballast_add_test(<target> [NO_DEVICE] [LABELS label...] [TIMEOUT seconds] [SHARDS n]
+#                    [ENVIRONMENT k=v...])
 #     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
+#     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
+#     of PoCL compiles one program at a time.
 #   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds])
 #     <target>.oclgrind: the filtered cases on the simulator; any report of it is a failure.
 #
@@ -43,10 +46,24 @@ function(ballast_test_entry name)
     ENVIRONMENT "${BALLAST_TEST_ENVIRONMENT};${plugin};${arg_ENVIRONMENT}")
 endfunction()
 
+# One entry per OpenCL implementation.
+function(ballast_device_entries target suffix)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "LABELS;ENVIRONMENT")
+  set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
+  ballast_test_entry(${target}.pocl${suffix} TIMEOUT ${arg_TIMEOUT} LABELS pocl ${arg_LABELS}
+                     ENVIRONMENT BALLAST_DEVICE=pocl ${arg_ENVIRONMENT} COMMAND ${command})
+  if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
+    ballast_test_entry(${target}.intel${suffix} TIMEOUT ${arg_TIMEOUT} LABELS intel ${arg_LABELS}
+                       ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
+                                   ${arg_ENVIRONMENT}
+                       COMMAND ${command})
+  endif()
+endfunction()
+
 function(ballast_add_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE" "TIMEOUT" "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE" "TIMEOUT;SHARDS" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
+    set(arg_TIMEOUT 900)
   endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(thread_tests ${target})
@@ -54,19 +71,19 @@ function(ballast_add_test target)
       add_dependencies(thread_tests ballast)
     endif()
   endif()
-  set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
+  set(common TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS})
   if(arg_NO_DEVICE)
     ballast_test_entry(${target} TIMEOUT ${arg_TIMEOUT} LABELS pure ${arg_LABELS}
-                       ENVIRONMENT ${arg_ENVIRONMENT} COMMAND ${command})
-    return()
-  endif()
-  ballast_test_entry(${target}.pocl TIMEOUT ${arg_TIMEOUT} LABELS pocl ${arg_LABELS}
-                     ENVIRONMENT BALLAST_DEVICE=pocl ${arg_ENVIRONMENT} COMMAND ${command})
-  if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
-    ballast_test_entry(${target}.intel TIMEOUT ${arg_TIMEOUT} LABELS intel ${arg_LABELS}
-                       ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
-                                   ${arg_ENVIRONMENT}
-                       COMMAND ${command})
+                       ENVIRONMENT ${arg_ENVIRONMENT}
+                       COMMAND ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
+  elseif(arg_SHARDS)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      ballast_device_entries(${target} .${shard} ${common} ENVIRONMENT
+        GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index} ${arg_ENVIRONMENT})
+    endforeach()
+  else()
+    ballast_device_entries(${target} "" ${common} ENVIRONMENT ${arg_ENVIRONMENT})
   endif()
 endfunction()
 
