@@ -78,44 +78,7 @@ device::SourcePtr intern(std::string text, const std::string& options) {
   return sources.emplace(source->id, source).first->second;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-}
-
-// Halide accesses its private arrays as whole vectors, but declares them as arrays of scalars.
-void align_private_arrays(std::string& text) {
-  constexpr std::string_view kAlign = " __attribute__((aligned(64)))";
-  for (size_t at = 0; (at = text.find("];\n", at)) != std::string::npos; ++at) {
-    const size_t line = text.rfind('\n', at) + 1;
-    const size_t bracket = text.rfind('[', at);
-    const size_t name = text.rfind(' ', at) + 1;
-    const bool has_digits = text.find_first_not_of("0123456789", bracket + 1) == at;
-    const bool has_type = name > line && name < bracket && text.find('=', line) > at;
-    if (has_digits && has_type) text.insert(at + 1, kAlign);
-  }
-}
-
 }  // namespace
-
-std::string extract_kernel(std::string_view module, std::string_view entry,
-                           const SourceRules& rules) {
-  constexpr std::string_view kBlock = "// Address spaces for ";
-  const size_t prelude = module.find("__kernel void _at_least_one_kernel");
-  const size_t begin = module.find(fmt::format("{}{}\n", kBlock, entry));
-  if (prelude == std::string_view::npos || begin == std::string_view::npos) {
-    fail(Code::kInternal, "[record] Halide's OpenCL source has no kernel {}", entry);
-  }
-  const size_t end = module.find(kBlock, begin + kBlock.size());
-  std::string text(module.substr(0, prelude));
-  text += module.substr(begin, end == std::string_view::npos ? end : end - begin);
-  replace_all(text, "\ninline ", "\nstatic inline ");
-  if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
-  align_private_arrays(text);
-  if (rules.may_alias) replace_all(text, "*restrict ", "*");
-  return text;
-}
 
 struct RecorderHooks {
   static void append(const char* module, const char* entry, const std::array<uint64_t, 3>& groups,

@@ -2,12 +2,14 @@
 # for GPU-class devices.
 #
 #   ballast_kernel(<name> GENERATOR <generator> [FAMILY <family>] [CLASSES cpu|gpu]
-#                  [PARAMS <key=value>...])
+#                  [WIDE] [PARAMS <key=value>...])
 #
 # runs the generator (of this family, unless said otherwise) once with device_class=cpu and once with
 # device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
 # kernels::aot_kernel("<name>", device_class) looks in. Halide's own add_halide_library makes four
 # CMake targets and an archive per variant; with some hundred variants plain commands are simpler.
+# WIDE: indices in the kernel are 64-bit, so that compilers keep them in pointers; with 32 bits each
+# access of a loop costs a sign extension.
 # Each family has a generator program of its own, so that a change rebuilds that family only.
 
 # Host code runs on any machine of the architecture; what is fast runs on the device.
@@ -23,13 +25,17 @@ set(BALLAST_KERNEL_NAMES "")
 set(BALLAST_KERNEL_OBJECTS "")
 
 function(ballast_kernel name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "GENERATOR;FAMILY" "CLASSES;PARAMS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "WIDE" "GENERATOR;FAMILY" "CLASSES;PARAMS")
   if(NOT ARG_FAMILY)
     set(ARG_FAMILY ${family})
   endif()
   set(generators ballast_${ARG_FAMILY}_generators)
   if(NOT ARG_CLASSES)
     set(ARG_CLASSES cpu gpu)
+  endif()
+  set(target ${BALLAST_HALIDE_TARGET})
+  if(ARG_WIDE)
+    string(APPEND target "-large_buffers")
   endif()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/aot")
   file(MAKE_DIRECTORY "${folder}")
@@ -46,7 +52,7 @@ function(ballast_kernel name)
     add_custom_command(
       OUTPUT "${object}"
       COMMAND ${generators} -g ${ARG_GENERATOR} -f ${function} -n ${function} -o "${folder}"
-              -e object "target=${BALLAST_HALIDE_TARGET}" device_class=${class} ${ARG_PARAMS}
+              -e object "target=${target}" device_class=${class} ${ARG_PARAMS}
       DEPENDS ${generators}
       COMMENT "Halide ${name} (${class})"
       VERBATIM)

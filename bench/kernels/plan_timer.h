@@ -1,5 +1,6 @@
 // Times a kernel plan on the current device ($BALLAST_DEVICE): buffers of ordinary numbers, batches
-// of launches that fill 2 ms, the fastest batch.
+// of launches that fill 2 ms, the fastest batch; by the wall and by the processor time of all
+// threads, which says more while other programs run.
 #pragma once
 
 #include "device/stream.h"

@@ -43,6 +43,7 @@ SourceRules source_rules() {
   SourceRules rules;
   rules.fp_contract = false;
   rules.may_alias = false;
+  rules.direct_access = true;
   return rules;
 }
 
@@ -62,27 +63,27 @@ class Writer {
 
   Plan write() {
     std::string kernel = "matmul_general";
+    std::vector<HostArg> panel_args;
     std::vector<HostArg> args = {choice_.packs_rows ? write_rows() : matrix_of(rows_, false)};
     if (!has_panels()) {
       if (choice_.tile != nullptr) kernel = "matmul_vector";
       args.push_back(matrix_of(lanes_, true));
     } else {
       kernel = std::string("matmul_") + choice_.tile->name + (is_plain() ? "_plain" : "");
-      args.push_back(choice_.pack == MatmulPack::kNone ? panels_in_place() : write_panels());
+      const Panels panels = choice_.pack == MatmulPack::kNone ? panels_in_place() : write_panels();
+      args.push_back(panels.operand);
+      panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
+                    static_cast<int32_t>(tiles_per_group())};
     }
     args.push_back(bias());
     args.push_back(over_output(has_extra() ? slots_.extra : slots_.a));
-    if (has_panels()) {
-      args.push_back(static_cast<int32_t>(ceil_div(lanes_.extent, kMatmulLanes)));
-      args.push_back(static_cast<int32_t>(tiles_per_group()));
-    }
+    args.insert(args.end(), panel_args.begin(), panel_args.end());
     args.push_back(static_cast<int32_t>(config_.has_bias));
     args.push_back(activation_number(config_.activation));
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
-    Plan plan = recorder_.finish(workspace_);
-    return plan;
+    return recorder_.finish(workspace_);
   }
 
  private:
@@ -91,8 +92,8 @@ class Writer {
   // The kernels that read panels, in memory as they are or packed.
   bool has_panels() const { return choice_.tile != nullptr && choice_.tile != &kMatmulVector; }
   bool is_plain() const {
-    return choice_.tile->has_plain && lanes_.extent % kMatmulLanes == 0 && !config_.has_bias &&
-           config_.activation == "none" && !config_.has_residual;
+    return choice_.tile->has_plain && !config_.has_bias && config_.activation == "none" &&
+           !config_.has_residual;
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
@@ -139,26 +140,22 @@ class Writer {
     return with_batch(operand, side.batch);
   }
 
-  // B, or A in its role, as matmul_tiles takes it: where it lies, or packed.
-  Operand panels_in_place() const {
-    return with_batch({lanes_.slot,
-                       DType::kF32,
-                       {kMatmulLanes, choice_.tile->vectors, problem_.k, panel_count()},
-                       {1, kMatmulLanes, lanes_.k_stride, width()},
-                       {}},
-                      lanes_.batch);
+  // B, or A in its role, as matmul_tiles takes it: panels where they lie, or packed.
+  struct Panels {
+    Operand operand;
+    int64_t step = 0, last = 0;  // elements between panels, and to the last
+  };
+
+  Panels panels_in_place() const {
+    return {matrix_of(lanes_, true), width(), std::max<int64_t>(lanes_.extent - width(), 0)};
   }
 
-  Operand write_panels() {
+  Panels write_panels() {
     BatchStrides batch{};
     const PackedMatrix packed =
         pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
-    return with_batch({packed.slot,
-                       DType::kF32,
-                       {kMatmulLanes, choice_.tile->vectors, problem_.k, panel_count()},
-                       {1, kMatmulLanes, width(), packed.panel},
-                       {}},
-                      batch);
+    const Operand operand{packed.slot, DType::kF32, {width(), problem_.k}, {1, width()}, {}};
+    return {with_batch(operand, batch), packed.panel, (panel_count() - 1) * packed.panel};
   }
 
   // A transposed so that it is contiguous along k: one panel as wide as k.

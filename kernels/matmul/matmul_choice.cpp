@@ -9,10 +9,9 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {
-    {"6x64", 6, 4, true, true},           {"8x48", 8, 3, true, true},
-    {"12x32", 12, 2, true, true},         {"1x128", 1, 8, true, false},
-    {"6x64_strided", 6, 4, false, false}, {"8x32_strided", 8, 2, false, false}};
+constexpr MatmulTile kTiles[] = {{"12x32", 12, 2, true, true},
+                                 {"1x128", 1, 8, true, false},
+                                 {"12x32_strided", 12, 2, false, false}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -104,7 +103,6 @@ constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 constexpr double kAliasingPenalty = 1.2;
 
 constexpr double kPackRowsNs = 0.25;
-constexpr int64_t kFarApart = 512;  // a stride along k for which packing rows may pay
 
 double pack_ns(MatmulPack pack) {
   switch (pack) {
@@ -120,12 +118,12 @@ double pack_ns(MatmulPack pack) {
   return 0;
 }
 
-bool can_read_directly(const MatmulSide& side) {
-  return side.stride == 1 && side.extent % kMatmulLanes == 0;
+bool can_read_directly(const MatmulSide& side, const MatmulTile& tile) {
+  return side.stride == 1 && side.extent >= tile.lanes();
 }
 
-MatmulPack packing_of(const MatmulSide& side) {
-  if (side.stride == 1) return MatmulPack::kRows;
+MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
+  if (can_read_directly(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
 }
 
@@ -138,7 +136,6 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
   if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
-  if (!c.packs_rows && rows.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
   if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
@@ -181,16 +178,15 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
       // there is one row only, a bias is a single number.
       const bool is_vector = p.rows(c).extent == 1;
       if (tile.stores_vectors == swapped && !(tile.stores_vectors && is_vector)) continue;
-      if (tile.stores_vectors && (swapped ? p.c.row : p.c.column) != 1) continue;
+      if (tile.stores_vectors &&
+          ((swapped ? p.c.row : p.c.column) != 1 || lanes.extent < tile.lanes())) {
+        continue;
+      }
       if (tile.rows == 1 && !is_vector) continue;
-      for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes)}) {
+      for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {
         c.pack = pack;
-        if (pack == MatmulPack::kNone && !can_read_directly(lanes)) continue;
-        c.packs_rows = false;
-        c.nanoseconds = tile_ns(p, c);
-        choices.push_back(c);
-        if (p.rows(c).k_stride < kFarApart) continue;
-        c.packs_rows = true;
+        if (pack == MatmulPack::kNone && !can_read_directly(lanes, tile)) continue;
+        c.packs_rows = p.rows(c).k_stride != 1;
         c.nanoseconds = tile_ns(p, c);
         choices.push_back(c);
       }

@@ -25,8 +25,8 @@ struct MatmulSide {
 struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
-  bool stores_vectors;
-  bool has_plain;  // a variant without an epilogue
+  bool stores_vectors;  // of outputs that are dense along the lanes and no narrower than a tile
+  bool has_plain;       // a variant without an epilogue
   int64_t lanes() const { return vectors * kMatmulLanes; }
 };
 
@@ -39,7 +39,7 @@ struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
   const MatmulTile* tile = nullptr;  // nullptr: the general kernel
   MatmulPack pack = MatmulPack::kNone;
-  bool packs_rows = false;  // the other operand is made contiguous along k
+  bool packs_rows = false;  // the other operand is not contiguous along k, and made so
   double nanoseconds = 0;   // as estimated
 };
 

@@ -44,25 +44,15 @@ class MatmulEpilogue {
     }
   }
 
-  // extra(lane, vector, row) where the tile's first `lanes` lanes make whole vectors.
+  // extra(lane, vector, row), whole vectors of it or one by one.
   template <class Extra>
-  void add_extra_vectors(const Halide::Expr& mode, const Halide::Expr& lanes, const Extra& extra) {
-    Halide::RDom r = steps(mode != 0, vectors_, "extra");
-    r.where((r.x + 1) * lanes_ <= lanes);
+  void add_extra(const Halide::Expr& mode, bool is_dense, const Extra& extra) {
+    const Halide::RDom r = steps(mode != 0, vectors_, "extra");
     at(lane_, r.x, r.y) = with_extra(mode, at(lane_, r.x, r.y), extra(lane_, r.x, r.y));
-    vectorize_last();
-  }
-
-  // The same one by one, for what is left of the first `lanes` lanes after `first`.
-  template <class Extra>
-  void add_extra_elements(const Halide::Expr& mode, int count, const Halide::Expr& first,
-                          const Halide::Expr& lanes, const Extra& extra) {
-    Halide::RDom r = steps(mode != 0, count, "extra_element");
-    r.where(first + r.x < min(lanes, lanes_ * vectors_));
-    const Halide::Expr i = unsafe_promise_clamped(first + r.x, 0, lanes_ * vectors_ - 1);
-    at(i % lanes_, i / lanes_, r.y) =
-        with_extra(mode, at(i % lanes_, i / lanes_, r.y), extra(i % lanes_, i / lanes_, r.y));
-    tile_.update(tile_.num_update_definitions() - 1).unscheduled();
+    if (is_dense)
+      vectorize_last();
+    else
+      tile_.update(tile_.num_update_definitions() - 1).unscheduled();
   }
 
  private:

@@ -17,23 +17,31 @@ namespace {
 
 using namespace Halide;
 
-// B is [panel][k][vector][lane]: rows of a dense matrix (k stride = its width) or packed panels.
-// dense_store: the lanes of the output are contiguous; otherwise the output may have any strides,
-// which also stores a product computed transposed. The bias lies along the lanes, or if not
-// dense_store along the rows. `plain` has no epilogue and stores straight from registers, whole
-// vectors only: worth its own program where k is small.
+// A's rows are contiguous along k; B's rows (or packed panels of them) along the lanes. A tile that
+// would pass an edge moves inwards and computes again what its neighbour did, so there are no
+// tails: all tiles are whole. Where a matrix is smaller than a tile, rows and lanes repeat the last
+// one.
+//
+// dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
+// the output may have any strides, which also stores a product computed transposed. The bias lies
+// along the lanes, or if not dense_store along the rows. `plain` has no epilogue and stores
+// straight from registers: worth its own program where k is small.
+//
+// Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
+// 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
 class MatmulTiles : public MatmulKernel<MatmulTiles> {
  public:
-  GeneratorParam<int> rows{"rows", 6};
-  GeneratorParam<int> vectors{"vectors", 4};
+  GeneratorParam<int> rows{"rows", 12};
+  GeneratorParam<int> vectors{"vectors", 2};
   GeneratorParam<bool> dense_store{"dense_store", true};
   GeneratorParam<bool> plain{"plain", false};
 
   Input<Buffer<float, 5>> a{"a"};  // [row][k]
-  Input<Buffer<float, 7>> b{"b"};
+  Input<Buffer<float, 5>> b{"b"};  // [k][lane]
   Input<Buffer<float, 1>> bias{"bias"};
   Input<Buffer<float, 5>> extra{"extra"};
-  Input<int> lane_vectors{"lane_vectors"};  // that B has: those beyond repeat the last
+  Input<int> panel_step{"panel_step"};  // from one panel of B to the next
+  Input<int> last_panel{"last_panel"};  // where the last one begins
   Input<int> tiles_per_group{"tiles_per_group"};
   Input<int> has_bias{"has_bias"};
   Input<int> activation{"activation"};
@@ -41,64 +49,85 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   Output<Buffer<float, 5>> out{"out"};
 
   void generate() {
-    // Algorithm. Rows beyond the edge of a tile repeat the last one and are not stored.
+    // Algorithm.
     const int width = vectors * kLanes;
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
-    RDom k(0, a.dim(0).extent(), "k");
-    Expr vector = min(v, lane_vectors - 1 - p * vectors);
-    Func product("product"), staged("staged");
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
+    const Expr steps = a.dim(0).extent();
+    const RDom k({{0, kUnrolled}, {0, steps / kUnrolled}}, "k"), rest(0, steps % kUnrolled, "rest");
+    Func product("product"), staged("staged");
     product(at) = 0.0f;
-    product(at) = fused_multiply_add(
-        a(std::vector<Expr>{k, min(t * rows + y, a.dim(1).extent() - 1)} + batch),
-        b(std::vector<Expr>{l, vector, k, p} + batch), product(at));
-    const std::vector<Expr> tile_at =
-        std::vector<Expr>{x % kLanes, x / kLanes % vectors, y % rows, x / width, y / rows} + batch;
-    Func lane_bias;
+    for (const Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
+      product(at) = fused_multiply_add(
+          a(std::vector<Expr>{step, row_of(t, y)} + batch),
+          b(std::vector<Expr>{min(p * panel_step, last_panel) + v * kLanes + l, step} + batch),
+          product(at));
+    }
     staged(at) = product(at);
+    Func lane_bias;
     if (!plain) lane_bias = add_epilogue(staged, which);
-    out(std::vector<Expr>{x, y} + batch) = plain ? product(tile_at) : staged(tile_at);
+
+    const Expr tiles = (out.dim(1).extent() + rows - 1) / rows;
+    // The innermost loop is the one along which the output is likely to be contiguous.
+    const Expr extents[] = {dense_store ? kLanes : rows, dense_store ? vectors : kLanes,
+                            dense_store ? rows : vectors};
+    RDom r({{0, extents[0]},
+            {0, extents[1]},
+            {0, extents[2]},
+            {0, tiles_per_group},
+            {0, (tiles + tiles_per_group - 1) / tiles_per_group},
+            {0, (out.dim(0).extent() + width - 1) / width}},
+           "r");
+    const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
+    const RVar row = dense_store ? r[2] : r[0], tile = r[3], group = r[4], panel = r[5];
+    const Expr number = group * tiles_per_group + tile;
+    const Expr column = first_lane(panel) + vector * kLanes + lane;
+    r.where(number < tiles);
+    out(std::vector<Expr>{x, y} + batch) = undef<float>();
+    out(std::vector<Expr>{dense_store ? column : min(column, out.dim(0).extent() - 1),
+                          row_of(number, row)} +
+        batch) =
+        (plain ? product : staged)(std::vector<Expr>{lane, vector, row, panel, number} + batch);
     set_layouts();
 
     // Schedule.
-    Func store = out;
-    store.split(y, yo, yi, rows, TailStrategy::GuardWithIf)
-        .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf);
+    Stage store = Func(out).update();
+    store.allow_race_conditions();
+    store.reorder({r[0], r[1], r[2], tile, z1, z2, group, panel, z0});
+    if (dense_store) store.vectorize(lane);
+    if (plain) store.unroll(vector).unroll(row);
+    if (!dense_store) store.unroll(row);
+    store.gpu_blocks(group, panel, z0).never_partition_all();
+    schedule_product(product, which, kLanes, vectors, rows);
+    unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
+    product.update(0).unroll(k.x);
+    unroll_steps(product.update(1), {l, v, y, rest, p, t, z0, z1, z2});
     if (plain) {
-      out.dim(0).set_extent(out.dim(0).extent() / kLanes * kLanes);
-      store.split(x, xv, xi, kLanes)
-          .split(xv, xo, xv, vectors, TailStrategy::GuardWithIf)
-          .reorder(xi, xv, yi, tile, z1, z2, group, xo, z0)
-          .vectorize(xi)
-          .unroll(xv)
-          .unroll(yi);
-    } else if (dense_store) {
-      store.split(x, xo, xi, width, TailStrategy::GuardWithIf)
-          .split(xi, xv, xi, kLanes)
-          .reorder(xi, xv, yi, tile, z1, z2, group, xo, z0)
-          .vectorize(xi);
-    } else {
-      store.split(x, xo, xi, width, TailStrategy::GuardWithIf)
-          .reorder(yi, xi, tile, z1, z2, group, xo, z0);
-    }
-    store.gpu_blocks(group, xo, z0).never_partition_all();
-    schedule_product(product, k, which, kLanes, vectors, rows);
-    if (plain) {
-      product.compute_at(store, tile);
+      product.compute_at(out, tile);
       return;
     }
     schedule_staged(product, staged, which, kLanes, vectors, rows);
-    staged.compute_at(store, tile);
-    if (dense_store) lane_bias.compute_at(store, group).store_in(MemoryType::Stack);
+    staged.compute_at(out, tile);
+    if (dense_store) lane_bias.compute_at(out, group).store_in(MemoryType::Stack);
   }
 
  private:
+  static constexpr int kUnrolled = 4;
+
+  Expr row_of(const Expr& number, const Expr& row) const {
+    const Expr extent = out.dim(1).extent();
+    return min(max(min(number * rows, extent - rows), 0) + row, extent - 1);
+  }
+  Expr first_lane(const Expr& panel) const {
+    const int width = vectors * kLanes;
+    return max(min(panel * width, out.dim(0).extent() - width), 0);
+  }
+
   void set_layouts() {
-    for (auto* tensor : {&a, &extra}) set_any_layout(*tensor);
+    for (auto* tensor : {&a, &b, &extra}) set_any_layout(*tensor);
     set_any_layout(out);
-    for (int d = 1; d < b.dimensions(); ++d) b.dim(d).set_min(0);
-    b.dim(0).set_bounds(0, kLanes).set_stride(1);
-    b.dim(1).set_stride(kLanes);
+    a.dim(0).set_stride(1);
+    b.dim(0).set_stride(1);
     bias.dim(0).set_min(0);
     if (!dense_store) return;
     extra.dim(0).set_stride(1);
@@ -107,34 +136,33 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
 
   // Appends the stages to `staged`; returns what holds the bias of a panel, if anything does.
   Func add_epilogue(Func staged, const std::vector<Var>& which) {
-    const int width = vectors * kLanes;
     MatmulEpilogue epilogue(staged, kLanes, vectors, rows, which);
-    const Expr lanes = out.dim(0).extent() - p * width;  // from this panel on
     const auto extra_at = [&](const Expr& lane, const Expr& vector, const Expr& row) {
-      return extra(std::vector<Expr>{p * width + vector * kLanes + lane,
-                                     min(t * rows + row, out.dim(1).extent() - 1)} +
-                   batch);
+      const Expr at = first_lane(p) + vector * kLanes + lane;
+      return extra(
+          std::vector<Expr>{dense_store ? at : min(at, out.dim(0).extent() - 1), row_of(t, row)} +
+          batch);
     };
     if (!dense_store) {
       epilogue.add_bias(has_bias, [&](const Expr&, const Expr&, const Expr& row) {
-        return bias(min(t * rows + row, bias.dim(0).extent() - 1));
+        return bias(row_of(t, row));
       });
       epilogue.add_activations(activation);
-      epilogue.add_extra_elements(extra_mode, width, 0, lanes, extra_at);
+      epilogue.add_extra(extra_mode, false, extra_at);
       return {};
     }
     Func lane_bias("lane_bias");
-    RDom i(0, select(has_bias != 0, width, 0), "i");
+    RDom i({{0, kLanes}, {0, select(has_bias != 0, vectors, 0)}}, "i");
     lane_bias(l, v, p) = 0.0f;
-    lane_bias(i % kLanes, i / kLanes, p) = bias(min(p * width + i, bias.dim(0).extent() - 1));
-    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors);
+    // Where there is one row only, a bias is a single number.
+    lane_bias(i.x, i.y, p) =
+        bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
+    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
     epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
       return lane_bias(lane, vector, p);
     });
     epilogue.add_activations(activation);
-    epilogue.add_extra_vectors(extra_mode, lanes, extra_at);
-    const Expr whole = max(lanes, 0) / kLanes * kLanes;
-    epilogue.add_extra_elements(extra_mode, kLanes - 1, whole, lanes, extra_at);
+    epilogue.add_extra(extra_mode, true, extra_at);
     return lane_bias;
   }
 };
@@ -172,10 +200,9 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
       return bias(column(lane), row(r));
     });
     epilogue.add_activations(activation);
-    epilogue.add_extra_elements(extra_mode, lanes, 0, out.dim(0).extent() - p * lanes,
-                                [&](const Expr& lane, const Expr&, const Expr& r) {
-                                  return extra(std::vector<Expr>{column(lane), row(r)} + batch);
-                                });
+    epilogue.add_extra(extra_mode, false, [&](const Expr& lane, const Expr&, const Expr& r) {
+      return extra(std::vector<Expr>{column(lane), row(r)} + batch);
+    });
     out(std::vector<Expr>{x, y} + batch) =
         staged(std::vector<Expr>{x % lanes, 0, y % rows, x / lanes, y / rows} + batch);
     for (auto* tensor : {&a, &b, &extra}) set_any_layout(*tensor);
@@ -198,7 +225,8 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
           .gpu_blocks(xo, yo, z0);
     }
     store.never_partition_all();
-    schedule_product(product, k, which, lanes, 1, rows);
+    schedule_product(product, which, lanes, 1, rows);
+    unroll_steps(product.update(), {l, v, y, k, p, t, z0, z1, z2});
     schedule_staged(product, staged, which, lanes, 1, rows);
     staged.compute_at(store, z1);
   }

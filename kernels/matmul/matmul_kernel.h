@@ -41,11 +41,13 @@ class MatmulKernel : public Halide::Generator<Derived> {
   std::vector<Halide::Var> batch{z0, z1, z2};
 
   // The accumulators of a tile stay in registers over the whole of k.
-  void schedule_product(Halide::Func product, const Halide::RDom& k,
-                        const std::vector<Halide::Var>& which, int lanes, int vectors, int rows) {
+  void schedule_product(Halide::Func product, const std::vector<Halide::Var>& which, int lanes,
+                        int vectors, int rows) {
     product.store_in(Halide::MemoryType::Register).vectorize(l).unroll(v).unroll(y);
-    product.update().reorder({l, v, y, k, p, t, z0, z1, z2}).vectorize(l).unroll(v).unroll(y);
     bound_tile(product, which, lanes, vectors, rows);
+  }
+  void unroll_steps(Halide::Stage update, const std::vector<Halide::VarOrRVar>& order) {
+    update.reorder(order).vectorize(l).unroll(v).unroll(y);
   }
 
   // Then they go through the stack, where loops instead of unrolled code apply the epilogue.

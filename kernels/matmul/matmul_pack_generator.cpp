@@ -1,7 +1,8 @@
 // Puts the lanes of a product into panels[panel][k][vector][lane], which matmul_tiles reads from
 // front to back: `source` is B, or A in the other's role. Three forms: by rows where neighbouring
-// lanes are contiguous, by columns where neighbours along k are, by elements for any strides. Lanes
-// past the edge repeat the last one: they are multiplied but never stored.
+// lanes are contiguous, by columns where neighbours along k are, by elements for any strides. The
+// last panel begins where its lanes end with the source's, as the tiles that read it do; where the
+// source is narrower than a panel, its last lane is repeated.
 #include "kernels/matmul/matmul_shuffle.h"
 
 #include <string>
@@ -23,6 +24,11 @@ class PackKernel : public Generator<Derived> {
   Var l{"l"}, v{"v"}, k{"k"}, p{"p"}, ko{"ko"}, ki{"ki"};
   Var z0{"z0"}, z1{"z1"}, z2{"z2"};
   std::vector<Var> batch{z0, z1, z2};
+
+  // The first lane of a vector.
+  Expr lane_of(const Expr& vectors, const Expr& extent) const {
+    return max(min(p * vectors * kLanes, extent - vectors * kLanes), 0) + v * kLanes;
+  }
 };
 
 class MatmulPack : public PackKernel<MatmulPack> {
@@ -35,9 +41,9 @@ class MatmulPack : public PackKernel<MatmulPack> {
 
   void generate() {
     // Algorithm.
-    const Expr lane = (p * panel_vectors + v) * kLanes + l, last = source.dim(0).extent() - 1;
-    panels(l, v, k, p, batch[0], batch[1], batch[2]) = source(
-        by_vectors ? min(likely(lane), last) : min(lane, last), k, batch[0], batch[1], batch[2]);
+    const Expr extent = source.dim(0).extent(), lane = lane_of(panel_vectors, extent) + l;
+    panels(l, v, k, p, batch[0], batch[1], batch[2]) =
+        source(by_vectors ? lane : min(lane, extent - 1), k, batch[0], batch[1], batch[2]);
     for (int d = 0; d < source.dimensions(); ++d) source.dim(d).set_min(0);
     source.dim(0).set_stride(by_vectors ? Expr(1) : Expr());
     for (int d = 1; d < panels.dimensions(); ++d) panels.dim(d).set_min(0);
@@ -45,7 +51,7 @@ class MatmulPack : public PackKernel<MatmulPack> {
     panels.dim(1).set_stride(kLanes);
 
     // Schedule: a work-item packs 32 rows of a panel. 1024 x 1024 measured as matmul_tiles: 134 us
-    // by vectors, 315 us by elements. By vectors only the last vector of the source is gathered.
+    // by vectors, 315 us by elements.
     Func pack = panels;
     pack.split(k, ko, ki, 32, TailStrategy::GuardWithIf);
     if (by_vectors) {
@@ -79,7 +85,7 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
       return block(lane, row, v, kb, p, batch[0], batch[1], batch[2]);
     };
     const auto source_at = [&](const Expr& row, const Expr& step) {
-      return source(min((p * panel_vectors + v) * kLanes + row, last), step, batch[0], batch[1],
+      return source(min(lane_of(panel_vectors, last + 1) + row, last), step, batch[0], batch[1],
                     batch[2]);
     };
     block(at) = undef<float>();

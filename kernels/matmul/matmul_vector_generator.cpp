@@ -53,10 +53,9 @@ class MatmulVector : public MatmulKernel<MatmulVector> {
       return bias(min(lane_of(lane, vector), bias.dim(0).extent() - 1));
     });
     epilogue.add_activations(activation);
-    epilogue.add_extra_elements(extra_mode, width, 0, last + 1 - p * width,
-                                [&](const Expr& lane, const Expr& vector, const Expr&) {
-                                  return extra(std::vector<Expr>{lane_of(lane, vector), 0} + batch);
-                                });
+    epilogue.add_extra(extra_mode, false, [&](const Expr& lane, const Expr& vector, const Expr&) {
+      return extra(std::vector<Expr>{lane_of(lane, vector), 0} + batch);
+    });
     out(std::vector<Expr>{x, y} + batch) =
         staged(std::vector<Expr>{x % kLanes, x / kLanes % vectors, 0, x / width, y} + batch);
     for (auto* tensor : {&a, &b, &extra}) set_any_layout(*tensor);

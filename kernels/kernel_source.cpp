@@ -1,0 +1,134 @@
+// Adapts the OpenCL source that Halide wrote: see SourceRules in halide_runtime.h.
+#include "kernels/halide_runtime.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+namespace ballast::kernels {
+namespace {
+
+using device::Code;
+using device::fail;
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// Halide accesses its private arrays as whole vectors, but declares them as arrays of scalars.
+void align_private_arrays(std::string& text) {
+  constexpr std::string_view kAlign = " __attribute__((aligned(64)))";
+  for (size_t at = 0; (at = text.find("];\n", at)) != std::string::npos; ++at) {
+    const size_t line = text.rfind('\n', at) + 1;
+    const size_t bracket = text.rfind('[', at);
+    const size_t name = text.rfind(' ', at) + 1;
+    const bool has_digits = text.find_first_not_of("0123456789", bracket + 1) == at;
+    const bool has_type = name > line && name < bracket && text.find('=', line) > at;
+    if (has_digits && has_type) text.insert(at + 1, kAlign);
+  }
+}
+
+// "vload16(0, (space type*)base + index)" and "vstore16(value,0, (space type*)base + index);" as
+// accesses to a vector of no alignment: PoCL's take vectors apart and move quarters.
+void access_whole_vectors(std::string& text) {
+  std::set<std::string> types;
+  // `open`: the parenthesis before the pointer. Up to the one that matches it becomes the access.
+  const auto access_at = [&](size_t begin, size_t open) {
+    const size_t star = text.find("*)", open), type = text.rfind(' ', star) + 1;
+    const size_t end = text.find(");\n", star);
+    const std::string name = text.substr(type, star - type);
+    types.insert(name);
+    const std::string access =
+        fmt::format("*({} {}16_anywhere*)({})", text.substr(open + 1, type - open - 2), name,
+                    text.substr(open, end - open));
+    text.replace(begin, end + 1 - begin, access);
+    return begin + access.size();
+  };
+  for (size_t at = 0; (at = text.find("vload16(0, (", at)) != std::string::npos;) {
+    at = access_at(at, text.find('(', at + 8));
+  }
+  for (size_t at = 0; (at = text.find("vstore16(", at)) != std::string::npos;) {
+    const size_t value = at + 9, comma = text.find(',', value);
+    const std::string name = text.substr(value, comma - value);
+    at = access_at(at, text.find('(', comma));
+    text.insert(at, " = " + name);
+  }
+  for (const std::string& name : types) {
+    text.insert(0, fmt::format("typedef {0}16 {0}16_anywhere "
+                               "__attribute__((aligned(sizeof({0}))));\n",
+                               name));
+  }
+}
+
+// What a name stands for where it is the sum of two others, the one computed first in front.
+using Sums = std::map<std::string, std::pair<std::string, std::string>>;
+
+// "type _12 = _3 + _11;" becomes an entry.
+void note_sum(const std::string& line, Sums& sums) {
+  const size_t equals = line.find(" = _"), plus = line.find(" + _", equals);
+  if (equals == std::string::npos || plus == std::string::npos || line.back() != ';') return;
+  std::string first = line.substr(equals + 3, plus - equals - 3);
+  std::string second = line.substr(plus + 3, line.size() - plus - 4);
+  if (std::atoi(&first[1]) > std::atoi(&second[1])) std::swap(first, second);
+  const size_t name = line.rfind(' ', equals - 1) + 1;
+  sums[line.substr(name, equals - name)] = {first, second};
+}
+
+// "base[sum]", where sum is x + y, as "(base + x)[y]", and "base + sum" of a vector likewise. What
+// does not change in a loop then is a pointer, and what does is one index for all of its accesses.
+void split_sums(std::string& text) {
+  constexpr std::string_view kVector = "_anywhere*)";
+  Sums sums;
+  std::string result;
+  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    const size_t equals = line.find(" = _"), bracket = line.find("[_", equals);
+    const size_t vector = line.find(kVector), plus = line.find(" + _", vector);
+    if (vector != std::string::npos && plus != std::string::npos) {
+      const size_t at = plus + 3, size = line.find(')', at) - at;
+      const auto sum = sums.find(line.substr(at, size));
+      if (sum != sums.end()) line.replace(at, size, sum->second.first + " + " + sum->second.second);
+    } else if (equals != std::string::npos && bracket != std::string::npos) {
+      const size_t at = bracket + 1, close = line.find(']', at), base = equals + 3;
+      const auto sum = sums.find(line.substr(at, close - at));
+      if (sum != sums.end() && close + 2 == line.size()) {
+        line =
+            fmt::format("{}({} + {})[{}];", line.substr(0, base), line.substr(base, bracket - base),
+                        sum->second.first, sum->second.second);
+      }
+    } else {
+      note_sum(line, sums);
+    }
+    result += line + '\n';
+  }
+  text = std::move(result);
+}
+
+}  // namespace
+
+std::string extract_kernel(std::string_view module, std::string_view entry,
+                           const SourceRules& rules) {
+  constexpr std::string_view kBlock = "// Address spaces for ";
+  const size_t prelude = module.find("__kernel void _at_least_one_kernel");
+  const size_t begin = module.find(fmt::format("{}{}\n", kBlock, entry));
+  if (prelude == std::string_view::npos || begin == std::string_view::npos) {
+    fail(Code::kInternal, "[record] Halide's OpenCL source has no kernel {}", entry);
+  }
+  const size_t end = module.find(kBlock, begin + kBlock.size());
+  std::string text(module.substr(0, prelude));
+  text += module.substr(begin, end == std::string_view::npos ? end : end - begin);
+  replace_all(text, "\ninline ", "\nstatic inline ");
+  if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
+  align_private_arrays(text);
+  if (rules.direct_access) {
+    access_whole_vectors(text);
+    split_sums(text);
+  }
+  if (rules.may_alias) replace_all(text, "*restrict ", "*");
+  return text;
+}
+
+}  // namespace ballast::kernels
