@@ -6,6 +6,7 @@
 #include "frontend/data/npy.h"
 #include "frontend/generator.h"
 #include "frontend/jit.h"
+#include "frontend/jvp.h"
 #include "frontend/nn/cell.h"
 #include "frontend/nn/initializer.h"
 #include "frontend/nn/layers.h"

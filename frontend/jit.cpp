@@ -2,13 +2,6 @@
 
 namespace ballast {
 
-std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
-  std::vector<TensorType> types;
-  types.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
-  return types;
-}
-
 std::shared_ptr<JitCache::Entry> JitCache::find(const std::vector<TensorType>& types,
                                                 const std::vector<size_t>& leaf_counts,
                                                 const Make& make) {

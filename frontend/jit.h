@@ -41,8 +41,6 @@ class JitCache {
   size_t compile_count_ = 0;
 };
 
-std::vector<TensorType> types_of(const std::vector<Tensor>& tensors);
-
 template <class F>
 class Jit {
  public:

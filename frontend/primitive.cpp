@@ -15,8 +15,8 @@ std::vector<Tensor> depend(const VjpArgs& args) {
 }
 
 std::vector<Primitive> identity_primitives() {
-  return {{"depend", depend, /*is_identity=*/true},
-          {"stop_gradient", vjp_rules::zero, /*is_identity=*/true}};
+  return {{"depend", depend, nullptr, nullptr, /*is_identity=*/true},
+          {"stop_gradient", vjp_rules::zero, nullptr, nullptr, /*is_identity=*/true}};
 }
 
 const std::map<std::string, Primitive>& table() {

@@ -33,6 +33,29 @@ struct AugmentArgs {
 // The outputs, then residuals: runs in place of the equation where it is differentiated.
 using AugmentRule = std::vector<Tensor> (*)(const AugmentArgs&);
 
+struct JvpArgs {
+  const std::string& primitive;
+  const Attrs& attrs;
+  const std::vector<Tensor>& inputs;
+  const std::vector<Tensor>& outputs;
+  const std::vector<Tensor>& tangents;  // one per input; undefined stands for zero
+  const Bodies& bodies;
+};
+// The tangent of each output; undefined stands for zero. Written with ops as well.
+using JvpRule = std::vector<Tensor> (*)(const JvpArgs&);
+
+struct VmapArgs {
+  const std::string& primitive;
+  const Attrs& attrs;
+  const std::vector<Tensor>& inputs;       // a mapped one has a new axis in front, of extent `size`
+  const std::vector<bool>& is_mapped;      // at least one is
+  const std::vector<TensorType>& outputs;  // without the new axis
+  int64_t size;
+  const Bodies& bodies;
+};
+// The outputs, each with the new axis in front.
+using VmapRule = std::vector<Tensor> (*)(const VmapArgs&);
+
 using InferRule = std::vector<TensorType> (*)(const std::vector<TensorType>&, const Attrs&,
                                               const Bodies&);
 using RunRule = std::vector<Tensor> (*)(const std::vector<Tensor>&, const Attrs&, const Bodies&);
@@ -40,6 +63,8 @@ using RunRule = std::vector<Tensor> (*)(const std::vector<Tensor>&, const Attrs&
 struct Primitive {
   std::string name;
   VjpRule vjp = nullptr;          // null: no gradient; differentiating it is an error
+  JvpRule jvp = nullptr;          // null: the transpose of vjp
+  VmapRule vmap = nullptr;        // null: example after example
   bool is_identity = false;       // known to the frontend only: the output is input 0
   bool is_view = false;           // eager: the output shares input 0's buffer
   InferRule infer = nullptr;      // null: the plugin knows

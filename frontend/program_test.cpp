@@ -93,7 +93,7 @@ TEST(VjpTest, ExtendsTheProgram) {
   Program program = trace(
       [](const std::vector<Tensor>& in) { return std::vector<Tensor>{ops::sum(ops::tanh(in[0]))}; },
       {kVector});
-  EXPECT_EQ(to_string(vjp(program, {0}, {})),
+  EXPECT_EQ(to_string(reverse(program, {0}, {})),
             "(a:f32[3]) {\n"
             "  b:f32[3] = tanh a\n"
             "  c:f32[] = reduce_sum[axes=[], keep_dims=0] b\n"

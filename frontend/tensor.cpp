@@ -186,4 +186,11 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << tensor.to_string();
 }
 
+std::vector<TensorType> types_of(const std::vector<Tensor>& tensors) {
+  std::vector<TensorType> types;
+  types.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
+  return types;
+}
+
 }  // namespace ballast

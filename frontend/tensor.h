@@ -85,6 +85,8 @@ class Tensor {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
+std::vector<TensorType> types_of(const std::vector<Tensor>& tensors);
+
 template <class T>
 Tensor Tensor::on_host(const std::vector<T>& values, Shape shape) {
   TensorType type{dtype_of<T>(), std::move(shape)};

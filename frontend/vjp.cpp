@@ -167,8 +167,8 @@ Tensor zeros_like(const Parameter& parameter) {
 
 }  // namespace
 
-Program vjp(const Program& program, const std::vector<size_t>& inputs,
-            const std::vector<Parameter>& weights) {
+Program reverse(const Program& program, const std::vector<size_t>& inputs,
+                const std::vector<Parameter>& weights) {
   check_loss(program);
   std::vector<Var> wrt = variables_of(program, inputs, weights);
   auto extended = [&](const std::vector<Tensor>& arguments) {
@@ -202,8 +202,8 @@ std::vector<Var> wanted_inputs(const Program& program, const std::vector<bool>& 
 }  // namespace
 
 std::vector<Tensor> pullback(const Program& program, const std::vector<Tensor>& inputs,
-                             const std::vector<Tensor>& cotangents,
-                             const std::vector<bool>& wanted) {
+                             const std::vector<Tensor>& cotangents, const std::vector<bool>& wanted,
+                             std::vector<Tensor>* outputs) {
   Environment values;
   values.enter(program, inputs);
   Reverse reverse(program, wanted_inputs(program, wanted));
@@ -213,6 +213,8 @@ std::vector<Tensor> pullback(const Program& program, const std::vector<Tensor>& 
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (wanted[i]) gradients[i] = found.get(program.inputs[i]);
   }
+  if (outputs) *outputs = values.get(program.outputs);
+  values.assign_effects(program);
   return gradients;
 }
 
@@ -255,15 +257,13 @@ std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& 
            to_string(type));
     }
   }
-  std::vector<TensorType> types;
-  for (const Tensor& leaf : leaves) types.push_back(leaf.type());
-  Program program = trace(fn, types);
+  Program program = trace(fn, types_of(leaves));
   if (program.outputs.size() > 1 && !request.has_aux) {
     fail(BALLAST_INVALID_ARGUMENT,
          "[grad] the function returns {} tensors, expected the loss alone; pass has_aux for more",
          program.outputs.size());
   }
-  return eval(vjp(program, inputs, request.weights), leaves);
+  return eval(reverse(program, inputs, request.weights), leaves);
 }
 
 }  // namespace internal

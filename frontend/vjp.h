@@ -1,8 +1,9 @@
-// Reverse-mode differentiation: a transform from Program to Program, and grad / value_and_grad for
-// functions. They work eagerly (trace, transform, evaluate) and inside jit or another grad, where
-// the transformed program is inlined into the enclosing trace.
+// Reverse-mode differentiation: transforms of Programs, and vjp / grad / value_and_grad for
+// functions. They work eagerly (trace, transform, evaluate) and inside jit or another transform,
+// where the transformed program is inlined into the enclosing trace.
 #pragma once
 
+#include "frontend/linearize.h"
 #include "frontend/trace.h"
 #include "frontend/tree.h"
 
@@ -14,15 +15,15 @@ namespace ballast {
 
 // The program extended by the gradients of its output 0 (an f32 scalar): its outputs are those of
 // `program`, then one gradient per input named in `inputs`, then one per weight.
-[[nodiscard]] Program vjp(const Program& program, const std::vector<size_t>& inputs,
-                          const std::vector<Parameter>& weights);
+[[nodiscard]] Program reverse(const Program& program, const std::vector<size_t>& inputs,
+                              const std::vector<Parameter>& weights);
 
-// The gradients of a closed program's inputs, made of ops that run now or join the open trace: runs
-// it on `inputs`, then backwards from the cotangents of its outputs (undefined: zero). Undefined
-// where not wanted, or where no cotangent arrives.
+// The gradients of a program's inputs, made of ops that run now or join the open trace: runs it on
+// `inputs`, then backwards from the cotangents of its outputs (undefined: zero). Undefined where
+// not wanted, or where no cotangent arrives. `outputs`, if given, get the program's outputs.
 std::vector<Tensor> pullback(const Program& program, const std::vector<Tensor>& inputs,
-                             const std::vector<Tensor>& cotangents,
-                             const std::vector<bool>& wanted);
+                             const std::vector<Tensor>& cotangents, const std::vector<bool>& wanted,
+                             std::vector<Tensor>* outputs = nullptr);
 
 // Which outputs are floats that depend on a wanted input.
 std::vector<bool> active_outputs(const Program& program, const std::vector<bool>& wanted);
@@ -86,7 +87,46 @@ class GradFunction {
   GradRequest request_;
 };
 
+// Cotangents, a tree like the function's value, to a tuple of gradients, trees like the arguments.
+template <class Value, class Arguments>
+class Pullback {
+ public:
+  Pullback(std::shared_ptr<const Linearized> linearized, Arguments arguments)
+      : linearized_(std::move(linearized)), arguments_(std::move(arguments)) {}
+
+  Arguments operator()(const Value& cotangents) const {
+    return with_leaves(arguments_, linearized_->pull(leaves_of(cotangents)));
+  }
+
+ private:
+  std::shared_ptr<const Linearized> linearized_;
+  Arguments arguments_;  // their form
+};
+
 }  // namespace internal
+
+// {fn(args...), pullback}. pullback(cotangents) takes a tree like the value, in which an undefined
+// tensor stands for zero, and returns a tuple with a tree like each argument: the gradients, which
+// are undefined tensors where a leaf is not a float. It may be called many times; the forward pass
+// has run once.
+//   auto [y, pullback] = vjp(f, x, w);
+//   auto [dx, dw] = pullback(dy);
+template <class F, class... Args>
+auto vjp(F fn, const Args&... args) {
+  auto arguments = std::make_tuple(as_argument(args)...);
+  using Arguments = decltype(arguments);
+  using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
+  std::optional<Value> prototype;
+  FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
+    prototype.emplace(std::apply(fn, with_leaves(arguments, leaves)));
+    return leaves_of(*prototype);
+  };
+  const std::vector<Tensor> leaves = leaves_of(arguments);
+  auto linearized = std::make_shared<const Linearized>(trace(flat, types_of(leaves)), leaves);
+  Value value = with_leaves(*std::move(prototype), linearized->outputs());
+  return std::pair(std::move(value), internal::Pullback<Value, Arguments>(std::move(linearized),
+                                                                          std::move(arguments)));
+}
 
 // Functions that return {value, gradients}. `fn` returns the loss (an f32 scalar), or, with
 // has_aux, a tuple that starts with the loss. What the gradients are follows from what is asked

@@ -51,7 +51,7 @@ void check_gradients(const FlatFunction& fn, const std::vector<HostArray>& input
   }
   Program program = trace(fn, types);
   verify(program);
-  Program extended = vjp(program, numbers, {});
+  Program extended = reverse(program, numbers, {});
   verify(extended);
   std::vector<Tensor> results = eval(extended, tensors);
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -83,7 +83,7 @@ FlatFunction gradient_loss(const FlatFunction& fn) {
       if (input.dtype() == DType::kF32) numbers.push_back(types.size());
       types.push_back(input.type());
     }
-    std::vector<Tensor> results = eval(vjp(trace(fn, types), numbers, {}), inputs);
+    std::vector<Tensor> results = eval(reverse(trace(fn, types), numbers, {}), inputs);
     Tensor loss = Tensor::scalar(0);
     for (size_t i = 1; i < results.size(); ++i) loss = loss + weighted_sum(results[i]);
     return {loss};
@@ -147,10 +147,10 @@ TEST_P(NarrowGradientTest, EqualsThatInF32) {
       }
       return {total};
     };
-    std::vector<Tensor> expected = eval(vjp(trace(loss, wide), numbers, {}), wide_inputs);
+    std::vector<Tensor> expected = eval(reverse(trace(loss, wide), numbers, {}), wide_inputs);
     std::vector<Tensor> results;
     try {
-      results = eval(vjp(trace(loss, narrow), numbers, {}), narrow_inputs);
+      results = eval(reverse(trace(loss, narrow), numbers, {}), narrow_inputs);
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }

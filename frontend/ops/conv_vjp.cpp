@@ -1,5 +1,6 @@
 // The gradients of convolutions: each of the three ops is bilinear, and the other two are its
 // gradients. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -82,8 +83,8 @@ std::vector<Tensor> conv2d_weight_grad(const VjpArgs& args) {
 std::vector<Primitive> conv_primitives() {
   return {
       {"conv2d", conv2d},
-      {"conv2d_input_grad", conv2d_input_grad},
-      {"conv2d_weight_grad", conv2d_weight_grad},
+      {"conv2d_input_grad", conv2d_input_grad, jvp_rules::multilinear},
+      {"conv2d_weight_grad", conv2d_weight_grad, jvp_rules::multilinear},
   };
 }
 

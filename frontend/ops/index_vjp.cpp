@@ -1,5 +1,6 @@
 // The gradients of index ops: each is linear in its tensor, and its transpose is an op of the
 // family.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -46,13 +47,13 @@ std::vector<Tensor> scatter_add(const VjpArgs& args) {
 
 std::vector<Primitive> index_primitives() {
   return {
-      {"gather", gather},
-      {"gather_elements", gather_elements},
-      {"gather_elements_grad", gather_elements_grad},
-      {"gather_grad", gather_grad},
-      {"index_add", index_add},
+      {"gather", gather, jvp_rules::multilinear},
+      {"gather_elements", gather_elements, jvp_rules::multilinear},
+      {"gather_elements_grad", gather_elements_grad, jvp_rules::multilinear},
+      {"gather_grad", gather_grad, jvp_rules::multilinear},
+      {"index_add", index_add, jvp_rules::linear},
       {"one_hot", zero},
-      {"scatter_add", scatter_add},
+      {"scatter_add", scatter_add, jvp_rules::linear},
   };
 }
 

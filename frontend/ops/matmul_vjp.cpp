@@ -1,4 +1,5 @@
 // The gradients of matmul ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -42,7 +43,7 @@ std::vector<Tensor> matmul(const VjpArgs& args) {
 
 std::vector<Primitive> matmul_primitives() {
   return {
-      {"matmul", matmul},
+      {"matmul", matmul, jvp_rules::multilinear},
   };
 }
 

@@ -42,7 +42,7 @@ Tensors differentiate(const VjpArgs& args, const Definition& definition) {
   for (const Tensor& leaf : leaves) types.push_back(leaf.type());
   std::vector<size_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
-  Tensors results = eval(vjp(trace(loss, types), numbers, {}), leaves);
+  Tensors results = eval(reverse(trace(loss, types), numbers, {}), leaves);
   return {results.begin() + 1, results.end()};
 }
 

@@ -1,5 +1,6 @@
 // The gradients of pointwise ops. Names: g is the output's cotangent, y the output, x the first
 // input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -213,7 +214,7 @@ std::vector<Primitive> pointwise_primitives() {
       {"bitwise_not", zero},
       {"bitwise_or", zero},
       {"bitwise_xor", zero},
-      {"cast", cast},
+      {"cast", cast, jvp_rules::multilinear},
       {"ceil", zero},
       {"cos", cos},
       {"cosh", cosh},
@@ -233,7 +234,7 @@ std::vector<Primitive> pointwise_primitives() {
       {"gelu_tanh_grad", gelu_tanh_grad},
       {"greater", zero},
       {"greater_equal", zero},
-      {"identity", identity},
+      {"identity", identity, jvp_rules::multilinear},
       {"isfinite", zero},
       {"isinf", zero},
       {"isnan", zero},
@@ -250,8 +251,8 @@ std::vector<Primitive> pointwise_primitives() {
       {"logical_xor", zero},
       {"maximum", maximum},
       {"minimum", minimum},
-      {"mul", mul},
-      {"neg", neg},
+      {"mul", mul, jvp_rules::multilinear},
+      {"neg", neg, jvp_rules::multilinear},
       {"not_equal", zero},
       {"pow", pow},
       {"reciprocal", reciprocal},

@@ -1,5 +1,6 @@
 // The gradients of pooling. Which element wins a window is constant almost everywhere, so max
 // pooling is linear in all but its choice. Names: g is the output's cotangent, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -41,8 +42,8 @@ std::vector<Tensor> avg_pool2d_grad(const VjpArgs& args) {
 
 std::vector<Primitive> pool_primitives() {
   return {
-      {"avg_pool2d", avg_pool2d},
-      {"avg_pool2d_grad", avg_pool2d_grad},
+      {"avg_pool2d", avg_pool2d, jvp_rules::multilinear},
+      {"avg_pool2d_grad", avg_pool2d_grad, jvp_rules::multilinear},
       {"max_pool2d", max_pool2d},
       {"max_pool2d_grad", max_pool2d_grad},
       {"max_pool2d_grad_grad", max_pool2d_grad_grad},

@@ -1,4 +1,5 @@
 // The gradients of random ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -16,7 +17,7 @@ std::vector<Tensor> dropout(const VjpArgs& args) {
 }  // namespace
 
 std::vector<Primitive> random_primitives() {
-  std::vector<Primitive> rows = {{"dropout", dropout}};
+  std::vector<Primitive> rows = {{"dropout", dropout, jvp_rules::multilinear}};
   for (const char* op : {"random_bits", "random_uniform", "random_normal", "truncated_normal",
                          "randint", "bernoulli", "random_permutation", "random_advance"}) {
     rows.push_back({op, zero});

@@ -1,4 +1,5 @@
 // The gradients of reduce ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -66,14 +67,14 @@ std::vector<Primitive> reduce_primitives() {
   return {
       {"argmax", zero},
       {"argmin", vjp_rules::zero},
-      {"cumsum", cumsum},
+      {"cumsum", cumsum, jvp_rules::multilinear},
       {"reduce_all", zero},
       {"reduce_any", vjp_rules::zero},
       {"reduce_max", reduce_extremum},
-      {"reduce_mean", reduce_mean},
+      {"reduce_mean", reduce_mean, jvp_rules::multilinear},
       {"reduce_min", reduce_extremum},
       {"reduce_prod", reduce_prod},
-      {"reduce_sum", reduce_sum},
+      {"reduce_sum", reduce_sum, jvp_rules::multilinear},
   };
 }
 

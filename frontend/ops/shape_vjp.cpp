@@ -1,4 +1,5 @@
 // The gradients of shape ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
 
@@ -67,12 +68,18 @@ std::vector<Tensor> flip(const VjpArgs& args) { return ops::call("flip", {g(args
 
 std::vector<Primitive> shape_primitives() {
   return {
-      {"arange", zero},         {"broadcast_to", broadcast_to},
-      {"concat", concat},       {"fill", zero},
-      {"flip", flip},           {"pad", pad},
-      {"slice", slice},         {"slice_grad", slice_grad},
-      {"split", split},         {"reshape", reshape, /*is_identity=*/false, /*is_view=*/true},
-      {"transpose", transpose},
+      {"arange", zero},
+      {"broadcast_to", broadcast_to, jvp_rules::multilinear},
+      {"concat", concat, jvp_rules::linear},
+      {"fill", zero},
+      {"flip", flip, jvp_rules::multilinear},
+      {"pad", pad},
+      {"slice", slice, jvp_rules::multilinear},
+      {"slice_grad", slice_grad, jvp_rules::multilinear},
+      {"split", split, jvp_rules::multilinear},
+      {"reshape", reshape, jvp_rules::multilinear, nullptr, /*is_identity=*/false,
+       /*is_view=*/true},
+      {"transpose", transpose, jvp_rules::multilinear},
   };
 }
 
