@@ -2,9 +2,11 @@
 #pragma once
 
 #include "frontend/context.h"
+#include "frontend/custom.h"
 #include "frontend/data/dataset.h"
 #include "frontend/data/npy.h"
 #include "frontend/generator.h"
+#include "frontend/jacobian.h"
 #include "frontend/jit.h"
 #include "frontend/jvp.h"
 #include "frontend/nn/cell.h"
@@ -16,3 +18,4 @@
 #include "frontend/sink.h"
 #include "frontend/state/checkpoint.h"
 #include "frontend/vjp.h"
+#include "frontend/vmap.h"

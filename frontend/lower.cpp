@@ -93,7 +93,9 @@ class Lowering {
     for (const Atom& atom : equation.inputs) inputs.push_back(value_of(atom));
     const Primitive* primitive = find_primitive(equation.primitive);
     if (primitive && primitive->is_identity) {
-      values_[equation.outputs[0].get()] = inputs[0];
+      for (size_t i = 0; i < equation.outputs.size(); ++i) {
+        values_[equation.outputs[i].get()] = inputs[i];
+      }
       return;
     }
     OpCall call(equation.primitive, {}, equation.attrs);

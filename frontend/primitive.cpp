@@ -22,10 +22,10 @@ std::vector<Primitive> identity_primitives() {
 const std::map<std::string, Primitive>& table() {
   static const auto* rows = [] {
     auto* all = new std::map<std::string, Primitive>();
-    for (auto family :
-         {identity_primitives, pointwise_primitives, shape_primitives, index_primitives,
-          reduce_primitives, matmul_primitives, conv_primitives, pool_primitives, norm_primitives,
-          softmax_primitives, attention_primitives, random_primitives, optimizer_primitives}) {
+    for (auto family : {identity_primitives, pointwise_primitives, shape_primitives,
+                        index_primitives, reduce_primitives, matmul_primitives, conv_primitives,
+                        pool_primitives, norm_primitives, softmax_primitives, attention_primitives,
+                        random_primitives, optimizer_primitives, custom_primitives}) {
       for (Primitive& primitive : family()) all->emplace(primitive.name, primitive);
     }
     return all;
@@ -38,8 +38,8 @@ const std::map<std::string, Primitive>& table() {
 std::vector<TensorType> infer(const std::string& primitive, const std::vector<TensorType>& inputs,
                               const Attrs& attrs, const Bodies& bodies) {
   const Primitive* row = find_primitive(primitive);
-  if (row && row->is_identity) return {inputs.at(0)};
   if (row && row->infer) return row->infer(inputs, attrs, bodies);
+  if (row && row->is_identity) return {inputs.at(0)};
   return infer(primitive, inputs, attrs);
 }
 

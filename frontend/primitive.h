@@ -65,7 +65,7 @@ struct Primitive {
   VjpRule vjp = nullptr;          // null: no gradient; differentiating it is an error
   JvpRule jvp = nullptr;          // null: the transpose of vjp
   VmapRule vmap = nullptr;        // null: example after example
-  bool is_identity = false;       // known to the frontend only: the output is input 0
+  bool is_identity = false;       // known to the frontend only: output i is input i
   bool is_view = false;           // eager: the output shares input 0's buffer
   InferRule infer = nullptr;      // null: the plugin knows
   RunRule run = nullptr;          // eager; null: the plugin runs it

@@ -42,8 +42,8 @@ std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<
     }
   }
   const Primitive* row = find_primitive(primitive);
-  if (row && row->is_identity) return {inputs[0]};
   if (row && row->run) return row->run(inputs, attrs, bodies);
+  if (row && row->is_identity) return {inputs[0]};
   if (row && row->is_view) {
     return {Tensor::of_buffer(infer(primitive, types, attrs)[0], inputs[0].buffer())};
   }

@@ -35,5 +35,6 @@ std::vector<Primitive> softmax_primitives();
 std::vector<Primitive> attention_primitives();
 std::vector<Primitive> random_primitives();
 std::vector<Primitive> optimizer_primitives();
+std::vector<Primitive> custom_primitives();  // custom.cpp
 
 }  // namespace ballast

@@ -6,6 +6,7 @@
 // floats, is written with ordinary ops that do.
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -113,7 +114,8 @@ std::vector<Tensor> attention_grad(const VjpArgs& args) {
 }  // namespace
 
 std::vector<Primitive> attention_primitives() {
-  return {{"scaled_dot_product_attention", attention}, {"attention_grad", attention_grad}};
+  return {{"scaled_dot_product_attention", attention, nullptr, vmap_rules::attention},
+          {"attention_grad", attention_grad, nullptr, vmap_rules::attention}};
 }
 
 }  // namespace ballast

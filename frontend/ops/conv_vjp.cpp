@@ -3,6 +3,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 #include <algorithm>
 
@@ -82,9 +83,11 @@ std::vector<Tensor> conv2d_weight_grad(const VjpArgs& args) {
 
 std::vector<Primitive> conv_primitives() {
   return {
-      {"conv2d", conv2d},
-      {"conv2d_input_grad", conv2d_input_grad, jvp_rules::multilinear},
-      {"conv2d_weight_grad", conv2d_weight_grad, jvp_rules::multilinear},
+      {"conv2d", conv2d, nullptr, vmap_rules::conv2d},
+      {"conv2d_input_grad", conv2d_input_grad, jvp_rules::multilinear,
+       vmap_rules::conv2d_input_grad},
+      {"conv2d_weight_grad", conv2d_weight_grad, jvp_rules::multilinear,
+       vmap_rules::conv2d_weight_grad},
   };
 }
 

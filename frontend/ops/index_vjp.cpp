@@ -3,6 +3,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -47,13 +48,14 @@ std::vector<Tensor> scatter_add(const VjpArgs& args) {
 
 std::vector<Primitive> index_primitives() {
   return {
-      {"gather", gather, jvp_rules::multilinear},
-      {"gather_elements", gather_elements, jvp_rules::multilinear},
-      {"gather_elements_grad", gather_elements_grad, jvp_rules::multilinear},
-      {"gather_grad", gather_grad, jvp_rules::multilinear},
-      {"index_add", index_add, jvp_rules::linear},
-      {"one_hot", zero},
-      {"scatter_add", scatter_add, jvp_rules::linear},
+      {"gather", gather, jvp_rules::multilinear, vmap_rules::gather},
+      {"gather_elements", gather_elements, jvp_rules::multilinear, vmap_rules::along_first},
+      {"gather_elements_grad", gather_elements_grad, jvp_rules::multilinear,
+       vmap_rules::gather_elements_grad},
+      {"gather_grad", gather_grad, jvp_rules::multilinear, vmap_rules::gather_grad},
+      {"index_add", index_add, jvp_rules::linear, vmap_rules::index_add},
+      {"one_hot", zero, nullptr, vmap_rules::along},
+      {"scatter_add", scatter_add, jvp_rules::linear, vmap_rules::along_first},
   };
 }
 

@@ -2,6 +2,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -43,7 +44,7 @@ std::vector<Tensor> matmul(const VjpArgs& args) {
 
 std::vector<Primitive> matmul_primitives() {
   return {
-      {"matmul", matmul, jvp_rules::multilinear},
+      {"matmul", matmul, jvp_rules::multilinear, vmap_rules::matmul},
   };
 }
 

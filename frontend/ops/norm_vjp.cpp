@@ -4,6 +4,7 @@
 #include "frontend/ops.h"
 #include "frontend/vjp.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 #include <functional>
 #include <numeric>
@@ -265,15 +266,15 @@ Tensors batch_norm_inference(const VjpArgs& args) {
 
 std::vector<Primitive> norm_primitives() {
   return {
-      {"batch_norm", batch_norm},
-      {"batch_norm_grad", batch_norm_grad},
-      {"batch_norm_inference", batch_norm_inference},
-      {"group_norm", group_norm},
-      {"group_norm_grad", group_norm_grad},
-      {"layer_norm", layer_norm},
-      {"layer_norm_grad", layer_norm_grad},
-      {"rms_norm", rms_norm},
-      {"rms_norm_grad", rms_norm_grad},
+      {"batch_norm", batch_norm, nullptr, vmap_rules::channels},
+      {"batch_norm_grad", batch_norm_grad, nullptr, vmap_rules::channels},
+      {"batch_norm_inference", batch_norm_inference, nullptr, vmap_rules::channels},
+      {"group_norm", group_norm, nullptr, vmap_rules::channels},
+      {"group_norm_grad", group_norm_grad, nullptr, vmap_rules::channels},
+      {"layer_norm", layer_norm, nullptr, vmap_rules::layer_norm},
+      {"layer_norm_grad", layer_norm_grad, nullptr, vmap_rules::layer_norm_grad},
+      {"rms_norm", rms_norm, nullptr, vmap_rules::rms_norm},
+      {"rms_norm_grad", rms_norm_grad, nullptr, vmap_rules::rms_norm_grad},
   };
 }
 

@@ -2,6 +2,7 @@
 // the scalars. The Adam family, RMSProp and Adagrad have none: nobody differentiates through them.
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -86,16 +87,17 @@ std::vector<Tensor> in_f32(const VjpArgs& args) {
 
 std::vector<Primitive> optimizer_primitives() {
   return {
-      {"apply_gradient_descent", in_f32<apply_gradient_descent>},
-      {"apply_momentum", in_f32<apply_momentum>},
-      {"apply_adam"},
-      {"apply_adam_weight_decay"},
-      {"apply_adamw"},
-      {"apply_rms_prop"},
-      {"apply_adagrad"},
-      {"scale_tensors", in_f32<scale_tensors>},
-      {"global_norm", in_f32<global_norm>},
-      {"all_finite", zero},
+      {"apply_gradient_descent", in_f32<apply_gradient_descent>, nullptr,
+       vmap_rules::optimizer_step},
+      {"apply_momentum", in_f32<apply_momentum>, nullptr, vmap_rules::optimizer_step},
+      {"apply_adam", nullptr, nullptr, vmap_rules::optimizer_step},
+      {"apply_adam_weight_decay", nullptr, nullptr, vmap_rules::optimizer_step},
+      {"apply_adamw", nullptr, nullptr, vmap_rules::optimizer_step},
+      {"apply_rms_prop", nullptr, nullptr, vmap_rules::optimizer_step},
+      {"apply_adagrad", nullptr, nullptr, vmap_rules::optimizer_step},
+      {"scale_tensors", in_f32<scale_tensors>, nullptr, vmap_rules::optimizer_step},
+      {"global_norm", in_f32<global_norm>, nullptr, vmap_rules::global_norm},
+      {"all_finite", zero, nullptr, vmap_rules::all_finite},
   };
 }
 

@@ -3,6 +3,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 #include <cmath>
 
@@ -200,7 +201,7 @@ std::vector<Tensor> cast(const VjpArgs& args) {
 }  // namespace
 
 std::vector<Primitive> pointwise_primitives() {
-  return {
+  std::vector<Primitive> rows = {
       {"abs", abs},
       {"acos", acos},
       {"acosh", acosh},
@@ -275,6 +276,8 @@ std::vector<Primitive> pointwise_primitives() {
       {"tanh", tanh},
       {"trunc", zero},
   };
+  for (Primitive& row : rows) row.vmap = vmap_rules::pointwise;
+  return rows;
 }
 
 }  // namespace ballast

@@ -3,6 +3,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 #include <algorithm>
 
@@ -42,11 +43,11 @@ std::vector<Tensor> avg_pool2d_grad(const VjpArgs& args) {
 
 std::vector<Primitive> pool_primitives() {
   return {
-      {"avg_pool2d", avg_pool2d, jvp_rules::multilinear},
-      {"avg_pool2d_grad", avg_pool2d_grad, jvp_rules::multilinear},
-      {"max_pool2d", max_pool2d},
-      {"max_pool2d_grad", max_pool2d_grad},
-      {"max_pool2d_grad_grad", max_pool2d_grad_grad},
+      {"avg_pool2d", avg_pool2d, jvp_rules::multilinear, vmap_rules::samples},
+      {"avg_pool2d_grad", avg_pool2d_grad, jvp_rules::multilinear, vmap_rules::samples},
+      {"max_pool2d", max_pool2d, nullptr, vmap_rules::samples},
+      {"max_pool2d_grad", max_pool2d_grad, nullptr, vmap_rules::samples},
+      {"max_pool2d_grad_grad", max_pool2d_grad_grad, nullptr, vmap_rules::samples},
   };
 }
 

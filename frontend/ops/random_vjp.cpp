@@ -2,6 +2,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -17,9 +18,12 @@ std::vector<Tensor> dropout(const VjpArgs& args) {
 }  // namespace
 
 std::vector<Primitive> random_primitives() {
-  std::vector<Primitive> rows = {{"dropout", dropout, jvp_rules::multilinear}};
+  std::vector<Primitive> rows = {
+      {"dropout", dropout, jvp_rules::multilinear, vmap_rules::dropout},
+      {"random_advance", zero, nullptr, vmap_rules::random_advance},
+  };
   for (const char* op : {"random_bits", "random_uniform", "random_normal", "truncated_normal",
-                         "randint", "bernoulli", "random_permutation", "random_advance"}) {
+                         "randint", "bernoulli", "random_permutation"}) {
     rows.push_back({op, zero});
   }
   return rows;

@@ -2,6 +2,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -65,16 +66,16 @@ std::vector<Tensor> cumsum(const VjpArgs& args) {
 
 std::vector<Primitive> reduce_primitives() {
   return {
-      {"argmax", zero},
-      {"argmin", vjp_rules::zero},
-      {"cumsum", cumsum, jvp_rules::multilinear},
-      {"reduce_all", zero},
-      {"reduce_any", vjp_rules::zero},
-      {"reduce_max", reduce_extremum},
-      {"reduce_mean", reduce_mean, jvp_rules::multilinear},
-      {"reduce_min", reduce_extremum},
-      {"reduce_prod", reduce_prod},
-      {"reduce_sum", reduce_sum, jvp_rules::multilinear},
+      {"argmax", zero, nullptr, vmap_rules::along},
+      {"argmin", vjp_rules::zero, nullptr, vmap_rules::along},
+      {"cumsum", cumsum, jvp_rules::multilinear, vmap_rules::along},
+      {"reduce_all", zero, nullptr, vmap_rules::reduce},
+      {"reduce_any", vjp_rules::zero, nullptr, vmap_rules::reduce},
+      {"reduce_max", reduce_extremum, nullptr, vmap_rules::reduce},
+      {"reduce_mean", reduce_mean, jvp_rules::multilinear, vmap_rules::reduce},
+      {"reduce_min", reduce_extremum, nullptr, vmap_rules::reduce},
+      {"reduce_prod", reduce_prod, nullptr, vmap_rules::reduce},
+      {"reduce_sum", reduce_sum, jvp_rules::multilinear, vmap_rules::reduce},
   };
 }
 

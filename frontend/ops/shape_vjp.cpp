@@ -2,6 +2,7 @@
 #include "frontend/jvp_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -69,17 +70,17 @@ std::vector<Tensor> flip(const VjpArgs& args) { return ops::call("flip", {g(args
 std::vector<Primitive> shape_primitives() {
   return {
       {"arange", zero},
-      {"broadcast_to", broadcast_to, jvp_rules::multilinear},
-      {"concat", concat, jvp_rules::linear},
+      {"broadcast_to", broadcast_to, jvp_rules::multilinear, vmap_rules::broadcast_to},
+      {"concat", concat, jvp_rules::linear, vmap_rules::along_first},
       {"fill", zero},
-      {"flip", flip, jvp_rules::multilinear},
-      {"pad", pad},
-      {"slice", slice, jvp_rules::multilinear},
-      {"slice_grad", slice_grad, jvp_rules::multilinear},
-      {"split", split, jvp_rules::multilinear},
-      {"reshape", reshape, jvp_rules::multilinear, nullptr, /*is_identity=*/false,
+      {"flip", flip, jvp_rules::multilinear, vmap_rules::flip},
+      {"pad", pad, nullptr, vmap_rules::pad},
+      {"slice", slice, jvp_rules::multilinear, vmap_rules::slice},
+      {"slice_grad", slice_grad, jvp_rules::multilinear, vmap_rules::slice_grad},
+      {"split", split, jvp_rules::multilinear, vmap_rules::along_first},
+      {"reshape", reshape, jvp_rules::multilinear, vmap_rules::reshape, /*is_identity=*/false,
        /*is_view=*/true},
-      {"transpose", transpose, jvp_rules::multilinear},
+      {"transpose", transpose, jvp_rules::multilinear, vmap_rules::transpose},
   };
 }
 

@@ -2,6 +2,7 @@
 // input.
 #include "frontend/ops.h"
 #include "frontend/vjp_rules.h"
+#include "frontend/vmap_rules.h"
 
 namespace ballast {
 
@@ -61,12 +62,12 @@ std::vector<Tensor> softmax_cross_entropy_grad(const VjpArgs& args) {
 
 std::vector<Primitive> softmax_primitives() {
   return {
-      {"log_softmax", log_softmax},
-      {"log_softmax_grad", log_softmax_grad},
-      {"softmax", softmax},
-      {"softmax_cross_entropy", softmax_cross_entropy},
-      {"softmax_cross_entropy_grad", softmax_cross_entropy_grad},
-      {"softmax_grad", softmax_grad},
+      {"log_softmax", log_softmax, nullptr, vmap_rules::along},
+      {"log_softmax_grad", log_softmax_grad, nullptr, vmap_rules::along},
+      {"softmax", softmax, nullptr, vmap_rules::along},
+      {"softmax_cross_entropy", softmax_cross_entropy, nullptr, vmap_rules::samples},
+      {"softmax_cross_entropy_grad", softmax_cross_entropy_grad, nullptr, vmap_rules::samples},
+      {"softmax_grad", softmax_grad, nullptr, vmap_rules::along},
   };
 }
 

@@ -1,4 +1,4 @@
-// reshape, broadcast_to, transpose.
+// reshape, barrier, broadcast_to, transpose.
 #include "graph/ops/shape_ops.h"
 
 #include <algorithm>
@@ -43,6 +43,21 @@ OpDef reshape() {
     return {result};
   };
   op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>& outputs) {
+    return kernels::plan_copy(device_class, outputs[0].dtype, {outputs[0].elements()}, {1});
+  };
+  return op;
+}
+
+// No pass sees through it: what is computed from x and from barrier(x) is computed twice, the latter
+// where it stands in the order of nodes.
+OpDef barrier() {
+  OpDef op;
+  op.name = "barrier";
+  op.max_inputs = 4096;
+  op.is_alias = true;
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> { return {call.inputs[0]}; };
+  op.plan = [](kernels::DeviceClass device_class, const OpCall&,
                const std::vector<TensorType>& outputs) {
     return kernels::plan_copy(device_class, outputs[0].dtype, {outputs[0].elements()}, {1});
   };
@@ -106,7 +121,7 @@ OpDef transpose() {
 
 std::vector<OpDef> shape_ops() {
   std::vector<OpDef> ops = region_ops();
-  for (const OpDef& op : {reshape(), broadcast_to(), transpose()}) ops.push_back(op);
+  for (const OpDef& op : {reshape(), barrier(), broadcast_to(), transpose()}) ops.push_back(op);
   return ops;
 }
 

@@ -51,6 +51,8 @@ void add_shape_ops(OpFamilies& table) {
   table.add("reshape", {real({3, 4}, -2, 2)}, shape({2, 6}), true);
   table.add("reshape", {real({1}, -2, 2)}, shape({}), true);
   table.add("reshape", {real({0, 3}, -2, 2)}, shape({3, 0, 2}));
+  table.add("barrier", {real({3, 4}, -2, 2)}, {}, true);
+  table.add("barrier", {real({3, 4}, -2, 2), real({2}, -2, 2)}, {}, true);
   auto perm = [](std::vector<int64_t> order) { return Attrs{{"perm", std::move(order)}}; };
   table.add("transpose", {real({3, 5}, -2, 2)}, perm({1, 0}), true);
   table.add("transpose", {real({2, 3, 5}, -2, 2)}, perm({1, 2, 0}), true);
@@ -63,6 +65,7 @@ void add_shape_ops(OpFamilies& table) {
 
 void add_shape(OpFamilies& table) {
   table.references.insert({
+      {"barrier", copy_values},
       {"broadcast_to", broadcast_to},
       {"reshape", copy_values},
       {"transpose", transpose},

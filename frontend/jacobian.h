@@ -1,0 +1,88 @@
+// Whole matrices of derivatives, from vmap over jvp or over a pullback, and products with a matrix
+// of second derivatives, which need none of it.
+#pragma once
+
+#include "frontend/jvp.h"
+#include "frontend/vmap.h"
+
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ballast {
+
+namespace internal {
+
+enum class Direction { kForward, kReverse };
+
+// The derivatives of every output by the argument at `position`.
+std::vector<Tensor> run_jacobian(const FlatFunction& fn, const std::vector<Tensor>& leaves,
+                                 const std::vector<size_t>& leaf_counts, int position,
+                                 Direction direction);
+
+template <class F>
+class Jacobian {
+ public:
+  Jacobian(F fn, int position, Direction direction)
+      : fn_(std::move(fn)), position_(position), direction_(direction) {}
+
+  template <class... Args>
+  auto operator()(const Args&... args) {
+    auto arguments = std::make_tuple(as_argument(args)...);
+    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
+    std::optional<Value> prototype;
+    FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
+      prototype.emplace(std::apply(fn_, with_leaves(arguments, leaves)));
+      return leaves_of(*prototype);
+    };
+    std::vector<Tensor> results =
+        run_jacobian(flat, leaves_of(arguments), {leaves_of(as_argument(args)).size()...},
+                     position_, direction_);
+    return with_leaves(*std::move(prototype), results);
+  }
+
+ private:
+  F fn_;
+  int position_;
+  Direction direction_;
+};
+
+}  // namespace internal
+
+// The function of all d value / d argument `position` (one float tensor): a tree like the value,
+// each tensor of shape [value..., argument...]. jacfwd costs one jvp per element of the argument,
+// jacrev one pullback per element of the value; either runs them all at once.
+template <class F>
+auto jacfwd(F fn, int position = 0) {
+  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kForward);
+}
+template <class F>
+auto jacrev(F fn, int position = 0) {
+  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kReverse);
+}
+
+// The function of all second derivatives by argument `position`: [value..., argument...,
+// argument...].
+template <class F>
+auto hessian(F fn, int position = 0) {
+  return jacfwd(jacrev(std::move(fn), position), position);
+}
+
+// The matrix of second derivatives of a scalar function times v, forward over reverse: at the price
+// of a few gradients. Arguments as for jvp; the result has the form of x.
+template <class F, class X>
+auto hvp(F fn, const X& x, const X& v) {
+  auto gradients = [&fn](const auto&... args) {
+    auto [value, pullback] = vjp(fn, args...);
+    return pullback(Tensor::ones({}, value.dtype()));
+  };
+  auto product = jvp(gradients, internal::arguments_of(x), internal::arguments_of(v)).second;
+  if constexpr (internal::IsStdTuple<X>::value) {
+    return product;
+  } else {
+    return std::get<0>(std::move(product));
+  }
+}
+
+}  // namespace ballast

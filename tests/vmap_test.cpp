@@ -1,0 +1,303 @@
+// vmap against calls one by one, for every op; how it is called; and what it composes with.
+#include "frontend/ballast_frontend.h"
+#include "frontend/primitive.h"
+#include "tests/op_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ballast::tests {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kExamples = 3;
+
+// The same values in another order: an input as valid as the first.
+HostArray rotated(HostArray array, size_t by) {
+  if (array.values.empty()) return array;
+  auto middle = array.values.begin() + static_cast<std::ptrdiff_t>(by % array.values.size());
+  std::rotate(array.values.begin(), middle, array.values.end());
+  return array;
+}
+
+HostArray stacked(const std::vector<HostArray>& arrays) {
+  HostArray all{arrays[0].type, {}};
+  all.type.shape.insert(all.type.shape.begin(), static_cast<int64_t>(arrays.size()));
+  for (const HostArray& array : arrays) {
+    all.values.insert(all.values.end(), array.values.begin(), array.values.end());
+  }
+  return all;
+}
+
+// `row` with the inputs in `is_mapped` different for each example.
+void check_mapped(const OpCase& row, const std::vector<bool>& is_mapped) {
+  std::vector<std::vector<HostArray>> examples(row.inputs.size());
+  std::vector<TensorType> types;
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < row.inputs.size(); ++i) {
+    for (size_t e = 0; e < kExamples; ++e) {
+      examples[i].push_back(is_mapped[i] ? rotated(row.inputs[i], e) : row.inputs[i]);
+    }
+    types.push_back(row.inputs[i].type);
+    inputs.push_back(to_tensor(is_mapped[i] ? stacked(examples[i]) : row.inputs[i]));
+  }
+  auto op = [&row](const std::vector<Tensor>& in) { return ops::call(row.op, in, row.attrs); };
+  const Mapped results = run_mapped(trace(op, types), inputs, is_mapped, kExamples);
+  std::vector<std::vector<HostArray>> expected(results.outputs.size());
+  for (size_t e = 0; e < kExamples; ++e) {
+    std::vector<Tensor> one;
+    for (size_t i = 0; i < inputs.size(); ++i) one.push_back(to_tensor(examples[i][e]));
+    const std::vector<Tensor> outputs = op(one);
+    for (size_t o = 0; o < outputs.size(); ++o) expected[o].push_back(to_array(outputs[o]));
+  }
+  for (size_t o = 0; o < expected.size(); ++o) {
+    const HostArray actual = to_array(results.outputs[o]);
+    const HostArray want = results.is_mapped[o] ? stacked(expected[o]) : expected[o][0];
+    EXPECT_EQ(difference(actual, want, 1e-5, 2e-5), "")
+        << "output " << o << ", mapped inputs " << testing::PrintToString(is_mapped);
+  }
+}
+
+class MappedOpTest : public testing::TestWithParam<OpCase> {};
+
+TEST_P(MappedOpTest, EqualsOneByOne) {
+  const size_t count = GetParam().inputs.size();
+  if (count == 0) GTEST_SKIP() << "has nothing to map over";
+  check_mapped(GetParam(), std::vector<bool>(count, true));
+  for (size_t i = 0; count > 1 && i < std::min<size_t>(count, 8); ++i) {
+    std::vector<bool> one(count, false);
+    one[i] = true;
+    check_mapped(GetParam(), one);
+  }
+}
+
+// The samples of an op that have elements, up to a number.
+std::vector<OpCase> mapped_cases() {
+  constexpr size_t kSamplesPerOp = 8;
+  std::map<std::string, size_t> seen;
+  std::vector<OpCase> cases;
+  for (const OpCase& row : op_table()) {
+    if (seen[row.op]++ < kSamplesPerOp) cases.push_back(row);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, MappedOpTest, testing::ValuesIn(mapped_cases()),
+                         [](const testing::TestParamInfo<OpCase>& row) {
+                           return row.param.op + "_" + std::to_string(row.index);
+                         });
+
+TEST(VmapTest, WhatRunsExampleByExample) {
+  std::vector<std::string> names;
+  for (const std::string& name : primitive_names()) {
+    const Primitive& row = *find_primitive(name);
+    if (!row.vmap && !row.is_identity) names.push_back(name);
+  }
+  EXPECT_THAT(names,
+              ElementsAre("arange", "bernoulli", "fill", "randint", "random_bits", "random_normal",
+                          "random_permutation", "random_uniform", "truncated_normal"));
+}
+
+Tensor matrix(const std::vector<float>& values, int64_t rows) {
+  return Tensor::from_host(values, {rows, static_cast<int64_t>(values.size()) / rows});
+}
+Tensor vector(const std::vector<float>& values) {
+  return Tensor::from_host(values, {static_cast<int64_t>(values.size())});
+}
+std::vector<float> floats(const Tensor& tensor) { return tensor.to_host<float>(); }
+
+TEST(VmapTest, AxesOfArgumentsAndResults) {
+  auto dot = [](Tensor a, Tensor b) { return ops::sum(a * b); };
+  const Tensor rows = matrix({1, 2, 3, 4, 5, 6}, 3), weights = vector({1, 10});
+  EXPECT_THAT(floats(vmap(dot, {0, std::nullopt})(rows, weights)), ElementsAre(21, 43, 65));
+  const Tensor columns = ops::transpose(rows);
+  EXPECT_THAT(floats(vmap(dot, {-1, std::nullopt})(columns, weights)), ElementsAre(21, 43, 65));
+  EXPECT_THAT(floats(vmap(dot, {1, 0})(columns, rows)), ElementsAre(5, 25, 61));
+
+  auto twice = [](Tensor x) { return std::pair(2.0f * x, ops::sum(x)); };
+  auto [doubled, sums] = vmap(twice, 0, {1, 0})(rows);
+  EXPECT_EQ(doubled.shape(), (Shape{2, 3}));
+  EXPECT_THAT(floats(doubled), ElementsAre(2, 6, 10, 4, 8, 12));
+  EXPECT_THAT(floats(sums), ElementsAre(3, 7, 11));
+}
+
+TEST(VmapTest, SharedResultsAndTrees) {
+  auto f = [](std::vector<Tensor> xs, Tensor w) { return std::tuple(xs[0] + xs[1], w * 2.0f); };
+  const Tensor x = vector({1, 2, 3}), w = vector({5});
+  auto [sums, shared] = vmap(f, {0, std::nullopt})(std::vector{x, x}, w);
+  EXPECT_THAT(floats(sums), ElementsAre(2, 4, 6));
+  EXPECT_THAT(floats(shared), ElementsAre(10, 10, 10));
+  auto [again, once] = vmap(f, {0, std::nullopt}, {0, std::nullopt})(std::vector{x, x}, w);
+  EXPECT_THAT(floats(once), ElementsAre(10));
+}
+
+TEST(VmapTest, NestsAndInsideJit) {
+  auto product = [](Tensor a, Tensor b) { return a * b; };
+  auto outer = vmap(vmap(product, {std::nullopt, 0}), {0, std::nullopt});
+  const Tensor a = vector({1, 2}), b = vector({3, 4, 5});
+  EXPECT_THAT(floats(outer(a, b)), ElementsAre(3, 4, 5, 6, 8, 10));
+  EXPECT_THAT(floats(jit(outer)(a, b)), ElementsAre(3, 4, 5, 6, 8, 10));
+}
+
+TEST(VmapTest, PerExampleGradients) {
+  Parameter weights(matrix({1, -1, 2, 0.5, 0.25, 3}, 2), "w");
+  auto loss = [](Tensor w, Tensor x, Tensor label) {
+    const Tensor logits = ops::matmul(ops::reshape(ops::tanh(x), {1, 2}), w);
+    return ops::sum(ops::softmax_cross_entropy(logits, ops::reshape(label, {1})));
+  };
+  const Tensor x = matrix({1, 2, -1, 0.5, 0.3, 0.2}, 3);
+  const Tensor labels = Tensor::from_host<int32_t>({0, 2, 1}, {3});
+  const Tensor together = vmap(grad(loss), {std::nullopt, 0, 0})(weights, x, labels);
+  EXPECT_EQ(together.shape(), (Shape{3, 2, 3}));
+  std::vector<Tensor> apart;
+  for (int64_t i = 0; i < 3; ++i) {
+    apart.push_back(grad(loss)(weights.value(), ops::reshape(ops::slice(x, {i, 0}, {1, 2}), {2}),
+                               ops::reshape(ops::slice(labels, {i}, {1}), {})));
+  }
+  EXPECT_EQ(difference(to_array(together), to_array(ops::stack(apart)), 1e-5, 1e-6), "");
+  // Their sum is the gradient of the sum.
+  auto total = [&](Tensor all) {
+    return ops::sum(vmap(loss, {std::nullopt, 0, 0})(all, x, labels));
+  };
+  EXPECT_EQ(difference(to_array(grad(total)(weights.value())), to_array(ops::sum(together, {0})),
+                       1e-5, 1e-6),
+            "");
+}
+
+TEST(VmapTest, OfJvpAndJvpOfIt) {
+  auto f = [](Tensor x) { return ops::sum(x * x * x); };
+  const Tensor x = matrix({1, 2, 3, 4}, 2), v = matrix({1, 0, 0, 1}, 2);
+  auto slope = [&](Tensor at, Tensor along) { return jvp(f, at, along).second; };
+  EXPECT_THAT(floats(vmap(slope)(x, v)), ElementsAre(3, 48));
+  EXPECT_THAT(floats(jvp(vmap(f), x, v).second), ElementsAre(3, 48));
+  auto product = [&](Tensor at, Tensor along) { return hvp(f, at, along); };
+  EXPECT_THAT(floats(vmap(product)(x, v)), ElementsAre(6, 0, 0, 24));
+}
+
+TEST(VmapTest, EmptyBatch) {
+  auto f = [](Tensor x) { return ops::sum(x, {0}); };
+  EXPECT_EQ(vmap(f)(Tensor::zeros({0, 4})).shape(), (Shape{0}));
+}
+
+// Each example has its own numbers, and the generator goes on after all of them.
+TEST(VmapTest, GeneratorsGiveEachExampleItsOwn) {
+  auto draw = [](Generator& generator) {
+    return [&generator](Tensor x) {
+      const Tensor first = ops::random_uniform({5}, 0, 1, generator);
+      return std::pair(x + first, ops::random_uniform({2}, 0, 1, generator));
+    };
+  };
+  Generator generator(7), loop(7);
+  auto [first, second] = vmap(draw(generator))(Tensor::zeros({3}));
+  std::vector<Tensor> rows;
+  for (int i = 0; i < 3; ++i) rows.push_back(ops::random_uniform({5}, 0, 1, loop));
+  EXPECT_EQ(floats(first), floats(ops::stack(rows)));
+  rows.clear();
+  for (int i = 0; i < 3; ++i) rows.push_back(ops::random_uniform({2}, 0, 1, loop));
+  EXPECT_EQ(floats(second), floats(ops::stack(rows)));
+  EXPECT_EQ(generator.state().to_host<int64_t>(), loop.state().to_host<int64_t>());
+}
+
+TEST(VmapTest, DropoutMasksDifferByExampleAndMatchTheirGradients) {
+  Generator generator(3);
+  auto f = [&](Tensor x) { return ops::sum(ops::dropout(x, 0.5, generator)); };
+  const Tensor x = Tensor::ones({8, 64});
+  auto [values, gradients] = vmap(value_and_grad(f))(x);
+  EXPECT_EQ(floats(values), floats(ops::sum(gradients, {1})));
+  const std::vector<float> all = floats(gradients);
+  for (size_t i = 1; i < 8; ++i) {
+    EXPECT_FALSE(std::equal(all.begin(), all.begin() + 64, all.begin() + 64 * i));
+  }
+}
+
+template <class Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(VmapTest, Errors) {
+  auto f = [](Tensor a, Tensor b) { return a + b; };
+  const Tensor x = Tensor::zeros({3, 2}), y = Tensor::zeros({4, 2});
+  EXPECT_EQ(error_of([&] { vmap(f)(x, y); }),
+            "[vmap] argument 1 is f32[4, 2] with 4 examples along axis 0, argument 0 has 3");
+  EXPECT_EQ(error_of([&] {
+              vmap(f, {0, 2})(x, x);
+            }),
+            "[vmap] axis 2 is out of range for argument 1, f32[3, 2]");
+  EXPECT_EQ(error_of([&] {
+              vmap(f, {0, 0, 0})(x, x);
+            }),
+            "[vmap] 3 in_axes are given for 2 arguments");
+  EXPECT_EQ(error_of([&] {
+              vmap(f, {std::nullopt, std::nullopt})(x, x);
+            }),
+            "[vmap] no argument has an axis to map over");
+  EXPECT_EQ(error_of([&] { vmap(f, 0, 2)(x, x); }),
+            "[vmap] axis 2 is out of range for result 0, examples of f32[2]");
+  EXPECT_EQ(error_of([&] { vmap(f, 0, {std::nullopt})(x, x); }),
+            "[vmap] result 0 differs by example, but its out_axis is none");
+  Parameter w(Tensor::zeros({2}), "w");
+  auto assigns = [&](Tensor a) {
+    w.assign(a);
+    return a;
+  };
+  EXPECT_EQ(error_of([&] { vmap(assigns)(x); }),
+            "[vmap] parameter w is assigned a value that differs by example");
+}
+
+TEST(JacobianTest, BothDirections) {
+  auto f = [](Tensor x, Tensor w) { return std::pair(ops::matmul(w, x), ops::sum(x * x)); };
+  const Tensor x = vector({1, 2, 3}), w = matrix({1, 2, 3, 4, 5, 6}, 2);
+  auto check = [&](auto jacobian) {
+    auto [matrix_part, row] = jacobian(x, w);
+    EXPECT_EQ(matrix_part.shape(), (Shape{2, 3}));
+    EXPECT_THAT(floats(matrix_part), ElementsAre(1, 2, 3, 4, 5, 6));
+    EXPECT_THAT(floats(row), ElementsAre(2, 4, 6));
+  };
+  check(jacfwd(f));
+  check(jacrev(f));
+  check(jit(jacrev(f)));
+  EXPECT_EQ(jacfwd(f, 1)(x, w).first.shape(), (Shape{2, 2, 3}));
+  EXPECT_EQ(floats(jacfwd(f, 1)(x, w).first), floats(jacrev(f, 1)(x, w).first));
+}
+
+TEST(JacobianTest, HessianAndItsProducts) {
+  auto f = [](Tensor x) { return ops::sum(x * x * x) + ops::reduce_prod(x); };
+  const Tensor x = vector({1, 2, 3}), v = vector({1, -1, 2});
+  const Tensor second = hessian(f)(x);
+  EXPECT_EQ(second.shape(), (Shape{3, 3}));
+  EXPECT_THAT(floats(second),
+              testing::Pointwise(testing::FloatNear(1e-5f), {6, 3, 2, 3, 12, 1, 2, 1, 18}));
+  EXPECT_THAT(floats(hvp(f, x, v)), testing::Pointwise(testing::FloatNear(1e-5f), {7, -7, 37}));
+  auto g = [](Tensor a, Tensor b) { return ops::sum(a * b * b); };
+  auto [da, db] = hvp(g, std::tuple(x, v), std::tuple(v, x));
+  EXPECT_THAT(floats(da), ElementsAre(2, -4, 12));
+  EXPECT_THAT(floats(db), ElementsAre(4, 10, 26));
+}
+
+TEST(JacobianTest, Errors) {
+  auto f = [](Tensor x) { return x; };
+  const Tensor number = Tensor::from_host<int32_t>({1}, {1});
+  EXPECT_EQ(error_of([&] { jacfwd(f)(number); }),
+            "[jacobian] argument 0 is i32[1], expected one float tensor");
+  EXPECT_EQ(error_of([&] { jacrev(f, 1)(number); }),
+            "[jacobian] there is no argument 1: the function was given 1");
+  auto index = [](Tensor x) { return ops::argmax(x); };
+  EXPECT_EQ(error_of([&] {
+              jacrev(index)(vector({1, 2}));
+            }),
+            "[jacobian] result 0 is i32[], expected a float");
+}
+
+}  // namespace
+}  // namespace ballast::tests
