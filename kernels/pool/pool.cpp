@@ -1,5 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/pool/pool_limits.h"
 
 #include <algorithm>
 #include <string>
@@ -51,6 +52,66 @@ void call(Recorder& recorder, DeviceClass device_class, const std::string& kerne
 
 Operand f32(uint32_t slot, const Shape& shape) { return dense_operand(slot, DType::kF32, shape); }
 
+// Windows of 2 x 2 side by side, enough of them for vectors: see pool_pairs_generator.cpp.
+bool is_pairs(DeviceClass device_class, const PoolConfig& c) {
+  constexpr int64_t kVector = 8;
+  return device_class == DeviceClass::kCpu && c.kernel_h == 2 && c.kernel_w == 2 &&
+         c.stride_h == 2 && c.stride_w == 2 && c.dilation_h == 1 && c.dilation_w == 1 &&
+         c.top + c.bottom + c.left + c.right == 0 && c.height % 2 == 0 && c.width % 2 == 0 &&
+         c.width >= 2 * kVector;
+}
+
+// Rows of y, and rows of x in pairs.
+Operand single_rows(uint32_t slot, const PoolConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.planes * c.out_h(), c.out_w()});
+}
+Operand row_pairs(uint32_t slot, const PoolConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.planes * c.out_h(), 2, c.width});
+}
+
+Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
+                const std::vector<Operand>& operands) {
+  constexpr int64_t kGroupElements = 32768;
+  const int64_t rows = c.planes * c.out_h();
+  const int32_t rows_per_group = static_cast<int32_t>(std::clamp<int64_t>(
+      kGroupElements / (2 * c.width), 1, std::max<int64_t>(1, ceil_div(rows, 16))));
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu, kernel, {rows_per_group}, operands);
+  return recorder.finish();
+}
+
+// Whether the kernels that go by rows take it: see pool_rows_generator.cpp.
+bool is_by_rows(DeviceClass device_class, const PoolConfig& c) {
+  const int64_t reach = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  return device_class == DeviceClass::kCpu && c.width >= kPoolStep &&
+         std::max(reach, c.left + c.width) <= kPoolLine;
+}
+
+// `result`: max, index or average. `y` is its operand, of slot and type.
+void record_rows(Recorder& recorder, const std::string& result, const PoolConfig& c,
+                 const Operand& x, const Operand& y) {
+  constexpr int64_t kGroupElements = 32768, kGroups = 16;
+  const int64_t planes =
+      std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1, ceil_div(c.planes, kGroups));
+  const int64_t rows = std::clamp<int64_t>(
+      kGroupElements / (c.width * c.kernel_h), 1,
+      planes > 1 ? c.out_h() : ceil_div(c.out_h(), ceil_div(kGroups, c.planes)));
+  std::vector<HostArg> args = geometry(c, y_shape(c));
+  args.back() = static_cast<int32_t>(rows);
+  args.emplace_back(static_cast<int32_t>(planes));
+  if (result == "average") {
+    // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
+    const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
+    args.emplace_back(static_cast<int32_t>(c.bottom));
+    args.emplace_back(static_cast<int32_t>(c.right));
+    args.emplace_back(int32_t{c.counts_padding});
+    args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
+  }
+  const std::string kernel = "pool_rows_" + result + (c.stride_w == 2 ? "_2" : "");
+  args.insert(args.end(), {x, y});
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
+}
+
 }  // namespace
 
 int64_t PoolConfig::out_h() const {
@@ -63,17 +124,32 @@ int64_t PoolConfig::out_w() const {
 Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (is_empty(y)) return {};
+  if (is_pairs(device_class, c)) {
+    return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
+  }
   Recorder recorder;
-  call(recorder, device_class, "max_pool_value", geometry(c, y), {f32(0, x), f32(1, y)});
+  if (is_by_rows(device_class, c)) {
+    record_rows(recorder, "max", c, f32(0, x), f32(1, y));
+  } else {
+    call(recorder, device_class, "max_pool_value", geometry(c, y), {f32(0, x), f32(1, y)});
+  }
   return recorder.finish();
 }
 
 Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (is_empty(x)) return {};
+  if (is_pairs(device_class, c)) {
+    return plan_pairs("max_pool_pairs_grad", c,
+                      {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
+  }
   const Operand index = dense_operand(3, DType::kI32, y);
   Recorder recorder;
-  call(recorder, device_class, "max_pool_index", geometry(c, y), {f32(1, x), index});
+  if (is_by_rows(device_class, c)) {
+    record_rows(recorder, "index", c, f32(1, x), index);
+  } else {
+    call(recorder, device_class, "max_pool_index", geometry(c, y), {f32(1, x), index});
+  }
   call(recorder, device_class, "max_pool_grad", geometry(c, x), {f32(0, y), index, f32(2, x)});
   return recorder.finish(TensorType{DType::kI32, y}.bytes());
 }
@@ -90,14 +166,24 @@ Plan plan_max_pool2d_grad_grad(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (is_empty(y)) return {};
+  if (is_pairs(device_class, c)) {
+    return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
+  }
   Recorder recorder;
-  call(recorder, device_class, "avg_pool", average_geometry(c, y), {f32(0, x), f32(1, y)});
+  if (is_by_rows(device_class, c)) {
+    record_rows(recorder, "average", c, f32(0, x), f32(1, y));
+  } else {
+    call(recorder, device_class, "avg_pool", average_geometry(c, y), {f32(0, x), f32(1, y)});
+  }
   return recorder.finish();
 }
 
 Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (is_empty(x)) return {};
+  if (is_pairs(device_class, c)) {
+    return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
+  }
   Recorder recorder;
   call(recorder, device_class, "avg_pool_grad", average_geometry(c, x), {f32(0, y), f32(1, x)});
   return recorder.finish();

@@ -1,6 +1,7 @@
 // Pooling over planes. One result per lane: along x in vectors of 16 on CPUs where a row has as
 // many, one per work-item on GPUs.
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pool/pool_recipe.h"
 
 #include <cmath>
 #include <string>
@@ -158,13 +159,6 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
   Func total_{"total"};
   RDom taps_;
 };
-
-// The elements that a window starting at `start` averages over, along one axis.
-Expr count_along(const Expr& start, const Expr& kernel, const Expr& extent, const Expr& after,
-                 const Expr& counts_padding) {
-  const Expr inside = min(start + kernel, extent) - max(start, 0);
-  return select(counts_padding != 0, min(start + kernel, extent + after) - start, inside);
-}
 
 class AvgPool : public PoolGenerator<AvgPool> {
  public:

@@ -104,9 +104,9 @@ std::vector<PoolConfig> configs(bool is_small) {
   if (is_small) {
     PoolConfig lopsided = make({2, 5, 6}, 2, 1);
     lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.bottom = 1, lopsided.left = 2;
-    return {make({1, 1, 1}, 1, 1), make({2, 4, 4}, 2, 2),    make({3, 5, 7}, 3, 2, 1),
-            make({1, 4, 5}, 3, 1), make({2, 1, 7}, 1, 3),    lopsided,
-            make({0, 4, 4}, 2, 2), make({1, 2, 19}, 2, 1, 1)};
+    return {make({1, 1, 1}, 1, 1), make({2, 4, 4}, 2, 2),     make({3, 5, 7}, 3, 2, 1),
+            make({1, 4, 5}, 3, 1), make({2, 1, 7}, 1, 3),     lopsided,
+            make({0, 4, 4}, 2, 2), make({1, 2, 19}, 2, 1, 1), make({2, 4, 20}, 2, 2)};
   }
   return {make({6, 28, 28}, 2, 2),    make({3, 56, 57}, 3, 2, 1), make({64, 7, 7}, 7, 7),
           make({5, 17, 40}, 3, 1, 1), make({2, 33, 64}, 5, 3, 2), make({1, 130, 131}, 2, 2),
@@ -128,7 +128,8 @@ TEST(PoolLarge, Max) {
 
 // The first of equal elements wins; NaN wins over anything; -inf is a number like others.
 TEST(Pool, TiesAndSpecialNumbers) {
-  for (const PoolConfig& c : {make({2, 6, 20}, 3, 2, 1), make({3, 5, 4}, 2, 1)}) {
+  for (const PoolConfig& c :
+       {make({2, 6, 20}, 3, 2, 1), make({3, 5, 4}, 2, 1), make({2, 6, 20}, 2, 2)}) {
     std::vector<float> ties(elements(x_shape(c)));
     for (size_t i = 0; i < ties.size(); ++i) ties[i] = static_cast<float>(i * 7 % 3);
     check_max(c, f32(x_shape(c), ties));
