@@ -107,6 +107,15 @@ void split_sums(std::string& text) {
   text = std::move(result);
 }
 
+// Lanes from 10 are letters in OpenCL; Halide writes .s10, which is two lanes, in strided loads.
+void name_lanes(std::string& text) {
+  for (int lane = 10; lane < 16; ++lane) {
+    for (const char* after : {",", ")"}) {
+      replace_all(text, fmt::format(".s{}{}", lane, after), fmt::format(".s{:x}{}", lane, after));
+    }
+  }
+}
+
 }  // namespace
 
 std::string extract_kernel(std::string_view module, std::string_view entry,
@@ -123,6 +132,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   replace_all(text, "\ninline ", "\nstatic inline ");
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);
+  name_lanes(text);
   if (rules.direct_access) {
     access_whole_vectors(text);
     split_sums(text);

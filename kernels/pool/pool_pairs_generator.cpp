@@ -39,11 +39,7 @@ class PoolPairs : public Generator<PoolPairs> {
     const Expr steps = (across + kWindows - 1) / kWindows;
     const auto first = [&](const Expr& step) { return min(step * kWindows, across - kWindows); };
     if (in_ != nullptr) {
-      loaded(i, r, v, row) = (*in_)(2 * first(v) + i, r, row);
-      // 2 l + t % 2, so that no ramp is seen: Halide's OpenCL misnames the lanes of a vector taken
-      // in steps of two.
-      const Expr tap = (l * 2 + 64) ^ (64 + t % 2);
-      taps(l, t, v, row) = loaded(unsafe_promise_clamped(tap, 0, 2 * kWindows - 1), t / 2, v, row);
+      taps(l, t, v, row) = (*in_)(2 * (first(v) + l) + t % 2, t / 2, row);
       find_winners();
     }
     Func out = *out_;
@@ -99,8 +95,6 @@ class PoolPairs : public Generator<PoolPairs> {
       stage_of.compute_at(*out_, step).store_in(MemoryType::Register);
     };
     if (in_ != nullptr) {
-      keep(loaded);
-      loaded.bound_extent(i, 2 * kWindows).bound_extent(r, 2).vectorize(i).unroll(r);
       keep(taps);
       taps.bound_extent(l, kWindows).bound_extent(t, 4).vectorize(l).unroll(t);
     }
@@ -116,10 +110,10 @@ class PoolPairs : public Generator<PoolPairs> {
     }
   }
 
-  Var x{"x"}, r{"r"}, row{"row"}, i{"i"}, l{"l"}, t{"t"}, v{"v"};
+  Var x{"x"}, r{"r"}, row{"row"}, l{"l"}, t{"t"}, v{"v"};
   GeneratorInput<Buffer<float>>*dy_ = nullptr, *in_ = nullptr;
   GeneratorOutput<Buffer<float>>* out_ = nullptr;
-  Func loaded{"loaded"}, taps{"taps"}, winners{"winners"}, given{"given"}, shares{"shares"};
+  Func taps{"taps"}, winners{"winners"}, given{"given"}, shares{"shares"};
 };
 
 }  // namespace

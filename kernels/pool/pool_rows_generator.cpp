@@ -51,7 +51,8 @@ class PoolRows : public Generator<PoolRows> {
     const Expr first = min(v * kPoolStep, width - kPoolStep);
     ky = RDom(0, kernel_h, "ky");
     const Expr row = unsafe_promise_clamped(y * stride_h + ky * dilation_h - top, 0, height - 1);
-    ky.where(y * stride_h + ky * dilation_h >= top && y * stride_h + ky * dilation_h - top < height);
+    ky.where(y * stride_h + ky * dilation_h >= top &&
+             y * stride_h + ky * dilation_h - top < height);
     const Expr value = (*in_)(unsafe_promise_clamped(first + l, 0, width - 1), row, p);
     if (is_index()) {
       folded(l, v, y, p) = Tuple(Expr(-INFINITY), -1);
@@ -67,8 +68,11 @@ class PoolRows : public Generator<PoolRows> {
     kx = RDom(0, kernel_w, "kx");
     const Expr at = kx * dilation_w;
     total(x, y, p) = none();
-    total(x, y, p) = fold(read(total(x, y, p)), read(is_stride_2 ? source(x + at / 2, at % 2, y, p) : source(x * stride_w + at, y, p)));
-    (*out_)(x, y, p) = is_average() ? average(width, height) : read(total(x, y, p))[is_index() ? 1 : 0];
+    total(x, y, p) = fold(
+        read(total(x, y, p)),
+        read(is_stride_2 ? source(x + at / 2, at % 2, y, p) : source(x * stride_w + at, y, p)));
+    (*out_)(x, y, p) =
+        is_average() ? average(width, height) : read(total(x, y, p))[is_index() ? 1 : 0];
   }
 
   void schedule() {
