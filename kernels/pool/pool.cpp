@@ -80,24 +80,29 @@ Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
   return recorder.finish();
 }
 
-// Whether the kernels that go by rows take it: see pool_rows_generator.cpp.
-bool is_by_rows(DeviceClass device_class, const PoolConfig& c) {
+// How far apart padded rows are, for the kernels that go by rows (pool_rows_generator.cpp).
+int64_t line_pitch(const PoolConfig& c) {
   const int64_t reach = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
-  return device_class == DeviceClass::kCpu && c.width >= kPoolStep &&
-         std::max(reach, c.left + c.width) <= kPoolLine;
+  return ceil_div(std::max(reach, c.left + c.width), 2) * 2;
+}
+bool is_by_rows(DeviceClass device_class, const PoolConfig& c) {
+  return device_class == DeviceClass::kCpu && c.width >= kPoolStep && line_pitch(c) <= kPoolLines;
 }
 
-// `result`: max, index or average. `y` is its operand, of slot and type.
-void record_rows(Recorder& recorder, const std::string& result, const PoolConfig& c,
-                 const Operand& x, const Operand& y) {
+// `result`: max, index or average; y in `slot`.
+void record_rows(Recorder& recorder, const std::string& result, const PoolConfig& c, uint32_t x,
+                 uint32_t y) {
   constexpr int64_t kGroupElements = 32768, kGroups = 16;
-  const int64_t planes =
-      std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1, ceil_div(c.planes, kGroups));
-  const int64_t rows = std::clamp<int64_t>(
-      kGroupElements / (c.width * c.kernel_h), 1,
-      planes > 1 ? c.out_h() : ceil_div(c.out_h(), ceil_div(kGroups, c.planes)));
+  const int64_t out_h = c.out_h(), out_w = c.out_w(), pitch = line_pitch(c);
+  // A divisor of out_h; a few rows where there are too few planes.
+  const int64_t enough = ceil_div(kGroups, c.planes);
+  int64_t rows = std::max<int64_t>(1, std::min(kPoolLines / pitch, ceil_div(out_h, enough)));
+  while (out_h % rows != 0) --rows;
+  const int64_t planes = rows < out_h ? 1
+                                      : std::clamp<int64_t>(kGroupElements / (c.height * c.width),
+                                                            1, ceil_div(c.planes, kGroups));
   std::vector<HostArg> args = geometry(c, y_shape(c));
-  args.back() = static_cast<int32_t>(rows);
+  args.back() = static_cast<int32_t>(pitch);
   args.emplace_back(static_cast<int32_t>(planes));
   if (result == "average") {
     // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
@@ -108,7 +113,12 @@ void record_rows(Recorder& recorder, const std::string& result, const PoolConfig
     args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
   }
   const std::string kernel = "pool_rows_" + result + (c.stride_w == 2 ? "_2" : "");
-  args.insert(args.end(), {x, y});
+  const Operand out{y,
+                    result == "index" ? DType::kI32 : DType::kF32,
+                    {out_w, rows, out_h / rows, c.planes},
+                    {1, out_w, rows * out_w, out_h * out_w},
+                    {}};
+  args.insert(args.end(), {f32(x, x_shape(c)), out});
   recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
 }
 
@@ -129,7 +139,7 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   }
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
-    record_rows(recorder, "max", c, f32(0, x), f32(1, y));
+    record_rows(recorder, "max", c, 0, 1);
   } else {
     call(recorder, device_class, "max_pool_value", geometry(c, y), {f32(0, x), f32(1, y)});
   }
@@ -146,7 +156,7 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Operand index = dense_operand(3, DType::kI32, y);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
-    record_rows(recorder, "index", c, f32(1, x), index);
+    record_rows(recorder, "index", c, 1, 3);
   } else {
     call(recorder, device_class, "max_pool_index", geometry(c, y), {f32(1, x), index});
   }
@@ -171,7 +181,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   }
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
-    record_rows(recorder, "average", c, f32(0, x), f32(1, y));
+    record_rows(recorder, "average", c, 0, 1);
   } else {
     call(recorder, device_class, "avg_pool", average_geometry(c, y), {f32(0, x), f32(1, y)});
   }

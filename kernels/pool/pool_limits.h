@@ -3,7 +3,7 @@
 
 namespace ballast::kernels {
 
-constexpr int kPoolLine = 1536;  // elements of a padded row
-constexpr int kPoolStep = 8;     // least elements of a row
+constexpr int kPoolLines = 4096;  // elements of all padded rows of a step
+constexpr int kPoolStep = 8;      // least elements of a row
 
 }  // namespace ballast::kernels
