@@ -18,5 +18,6 @@ foreach(result max index average)
   ballast_kernel(pool_rows_${result}_2 CLASSES cpu GENERATOR pool_rows
                  PARAMS result=${result} is_stride_2=true)
 endforeach()
+ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 
 ballast_oclgrind_filter(Pool.*)

@@ -69,6 +69,26 @@ Operand row_pairs(uint32_t slot, const PoolConfig& c) {
   return dense_operand(slot, DType::kF32, {c.planes * c.out_h(), 2, c.width});
 }
 
+// One window that is the whole plane, see pool_plane_generator.cpp.
+bool is_whole_plane(DeviceClass device_class, const PoolConfig& c) {
+  constexpr int64_t kVector = 16;
+  return device_class == DeviceClass::kCpu && c.kernel_h == c.height && c.kernel_w == c.width &&
+         c.top + c.bottom + c.left + c.right == 0 && c.height * c.width >= kVector &&
+         c.planes >= kVector;
+}
+
+Plan plan_plane_average(const PoolConfig& c) {
+  constexpr int64_t kGroupElements = 32768, kVector = 16, kGroups = 8;
+  const int64_t elements = c.height * c.width, steps = ceil_div(c.planes, kVector);
+  const int64_t per_group =
+      std::clamp<int64_t>(kGroupElements / (kVector * elements), 1, ceil_div(steps, kGroups));
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu, "avg_pool_plane",
+       {static_cast<int32_t>(per_group), 1.0f / static_cast<float>(elements)},
+       {f32(0, {c.planes, elements}), f32(1, {c.planes})});
+  return recorder.finish();
+}
+
 Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
                 const std::vector<Operand>& operands) {
   constexpr int64_t kGroupElements = 32768;
@@ -176,6 +196,7 @@ Plan plan_max_pool2d_grad_grad(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (is_empty(y)) return {};
+  if (is_whole_plane(device_class, c)) return plan_plane_average(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }

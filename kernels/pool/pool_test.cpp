@@ -106,11 +106,13 @@ std::vector<PoolConfig> configs(bool is_small) {
     lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.bottom = 1, lopsided.left = 2;
     return {make({1, 1, 1}, 1, 1), make({2, 4, 4}, 2, 2),     make({3, 5, 7}, 3, 2, 1),
             make({1, 4, 5}, 3, 1), make({2, 1, 7}, 1, 3),     lopsided,
-            make({0, 4, 4}, 2, 2), make({1, 2, 19}, 2, 1, 1), make({2, 4, 20}, 2, 2)};
+            make({0, 4, 4}, 2, 2), make({1, 2, 19}, 2, 1, 1), make({2, 4, 20}, 2, 2),
+            make({17, 4, 4}, 4, 1)};
   }
   return {make({6, 28, 28}, 2, 2),    make({3, 56, 57}, 3, 2, 1), make({64, 7, 7}, 7, 7),
           make({5, 17, 40}, 3, 1, 1), make({2, 33, 64}, 5, 3, 2), make({1, 130, 131}, 2, 2),
-          make({2, 12, 18}, 2, 5),    make({100, 3, 3}, 2, 1),    make({7, 31, 16}, 4, 4, 0)};
+          make({2, 12, 18}, 2, 5),    make({37, 5, 5}, 5, 1),     make({100, 3, 3}, 2, 1),
+          make({7, 31, 16}, 4, 4, 0)};
 }
 
 TEST(Pool, MaxOfSmallPlanes) {
