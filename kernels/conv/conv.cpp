@@ -1,3 +1,4 @@
+#include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/halide_runtime.h"
@@ -49,6 +50,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_empty(y_shape(c))) return {};
   if (is_product(c, e)) return plan_conv2d_product(device_class, c, e);
   if (device_class == DeviceClass::kCpu) {
+    if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
   }
@@ -75,6 +77,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
+    if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
     const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
     if (has_stride && is_split && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
@@ -97,6 +100,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
   if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
+    if (is_depthwise_weight_grad(c)) return plan_conv2d_weight_grad_depthwise(c);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);
   }

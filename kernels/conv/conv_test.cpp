@@ -109,6 +109,7 @@ TEST(Conv, SmallShapes) {
   check(make({1, 2, 6, 7}, 3, 3, 2, 1));
   check(make({1, 4, 6, 5}, 4, 3, 1, 1, 1, 4));
   check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
+  check(make({1, 2, 4, 33}, 2, 3, 1, 1, 1, 2));
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);
@@ -133,6 +134,10 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({2, 32, 30, 31}, 32, 3, 1, 1, 1, 32));
   check(make({1, 32, 29, 32}, 32, 3, 2, 1, 1, 32));
   check(make({1, 24, 20, 20}, 48, 3, 1, 1, 1, 24));
+  check(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));
+  check(make({1, 2, 90, 300}, 2, 3, 1, 1, 1, 2));
+  check(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
+  check(make({1, 4, 34, 50}, 4, 3, 3, 1, 1, 4));
   check(make({1, 3, 40, 40}, 64, 7, 2, 3));
   check(make({1, 64, 9, 9}, 64, 3, 1, 1, 1, 4));
 }

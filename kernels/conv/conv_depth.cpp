@@ -1,0 +1,176 @@
+#include "kernels/conv/conv_depth.h"
+
+#include "kernels/conv/conv_tiles.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+constexpr int64_t kVector = 16;  // least width of what is read
+
+// A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
+// are a divisor of its height.
+struct Blocks {
+  int64_t height = 0, width = 0, pitch = 0, rows = 0, elements = 0;
+};
+
+// in_w: with the spread, before padding.
+Blocks make_blocks(int64_t height, int64_t width, int64_t left, int64_t in_w, int64_t stride_h,
+                   int64_t stride_w, int64_t reach_h, int64_t reach_w) {
+  Blocks blocks{height, width, std::max((width - 1) * stride_w + reach_w + 1, left + in_w), height};
+  const auto elements = [&](int64_t rows) {
+    return ceil_div(((rows - 1) * stride_h + reach_h + 1) * blocks.pitch, kVector) * kVector;
+  };
+  while (blocks.rows > 0 &&
+         (blocks.height % blocks.rows != 0 || elements(blocks.rows) > kDepthElements)) {
+    --blocks.rows;
+  }
+  blocks.elements = elements(blocks.rows);
+  return blocks;
+}
+
+Blocks forward_blocks(const ConvConfig& c) {
+  return make_blocks(c.out_h(), c.out_w(), c.left, c.width, c.stride_h, c.stride_w,
+                     (c.kernel_h - 1) * c.dilation_h, (c.kernel_w - 1) * c.dilation_w);
+}
+
+// dx takes dy, spread by the strides, through flipped windows.
+struct Reversed {
+  int64_t top, left;
+  Blocks blocks;
+};
+Reversed reversed(const ConvConfig& c) {
+  const int64_t reach_h = (c.kernel_h - 1) * c.dilation_h,
+                reach_w = (c.kernel_w - 1) * c.dilation_w;
+  const int64_t left = reach_w - c.left, in_w = (c.out_w() - 1) * c.stride_w + 1;
+  return {reach_h - c.top, left,
+          make_blocks(c.height, c.width, left, in_w, 1, 1, reach_h, reach_w)};
+}
+
+// Dense [batch, groups, channels, height, width] as (x, row, block, channel, group, n).
+Operand blocked(uint32_t slot, const ConvConfig& c, int64_t channels, const Blocks& blocks) {
+  const int64_t plane = blocks.height * blocks.width;
+  return {slot,
+          DType::kF32,
+          {blocks.width, blocks.rows, blocks.height / blocks.rows, channels, c.groups, c.batch},
+          {1, blocks.width, blocks.rows * blocks.width, plane, channels * plane,
+           c.groups * channels * plane},
+          {}};
+}
+
+Operand planes(uint32_t slot, const ConvConfig& c, int64_t height, int64_t width) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups, height, width});
+}
+
+Operand weights(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32,
+                       {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w});
+}
+
+bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
+
+}  // namespace
+
+bool is_depthwise(const ConvConfig& c) {
+  return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
+         forward_blocks(c).rows > 0;
+}
+
+bool is_depthwise_input_grad(const ConvConfig& c) {
+  const Reversed r = reversed(c);
+  return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
+         c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
+}
+
+bool is_depthwise_weight_grad(const ConvConfig& c) {
+  return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector &&
+         std::max(c.kernel_h, c.kernel_w) <= kDepthTaps && forward_blocks(c).rows > 0;
+}
+
+Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
+  const int64_t channels = c.out_channels / c.groups;
+  const Blocks blocks = forward_blocks(c);
+  uint32_t slot = 2;
+  const auto per_channel = [&](bool is_given) {
+    const int64_t step = is_given ? 1 : 0;
+    return Operand{
+        is_given ? slot++ : 1, DType::kF32, {channels, c.groups}, {step, step * channels}, {}};
+  };
+  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
+                shift = per_channel(e.has_scale);
+  Operand residual = blocked(e.has_residual ? slot++ : 1, c, channels, blocks);
+  if (!e.has_residual) residual.strides.assign(6, 0);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
+                {number(c.stride_h),
+                 number(c.stride_w),
+                 number(c.dilation_h),
+                 number(c.dilation_w),
+                 number(c.top),
+                 number(c.left),
+                 number(1),
+                 number(1),
+                 number(blocks.pitch),
+                 number(blocks.rows),
+                 number(blocks.elements),
+                 number(0),
+                 planes(0, c, c.height, c.width),
+                 weights(1, c),
+                 bias,
+                 scale,
+                 shift,
+                 residual,
+                 number(e.has_bias),
+                 number(e.has_scale),
+                 number(e.has_residual),
+                 number(e.has_relu),
+                 blocked(slot, c, channels, blocks)});
+  return recorder.finish();
+}
+
+Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  const Reversed r = reversed(c);
+  const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
+  Operand residual = blocked(1, c, 1, r.blocks);
+  residual.strides.assign(6, 0);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
+                {number(1),
+                 number(1),
+                 number(c.dilation_h),
+                 number(c.dilation_w),
+                 number(r.top),
+                 number(r.left),
+                 number(c.stride_h),
+                 number(c.stride_w),
+                 number(r.blocks.pitch),
+                 number(r.blocks.rows),
+                 number(r.blocks.elements),
+                 number(1),
+                 planes(0, c, c.out_h(), c.out_w()),
+                 weights(1, c),
+                 unused,
+                 unused,
+                 unused,
+                 residual,
+                 number(0),
+                 number(0),
+                 number(0),
+                 number(0),
+                 blocked(2, c, 1, r.blocks)});
+  return recorder.finish();
+}
+
+Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
+  const Blocks blocks = forward_blocks(c);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  recorder.call(aot_kernel("conv_depth_weight", DeviceClass::kCpu), "conv_depth_weight",
+                {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
+                 number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),
+                 number(blocks.rows), number(blocks.elements), planes(1, c, c.height, c.width),
+                 blocked(0, c, c.out_channels / c.groups, blocks), weights(2, c)});
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,21 @@
+// Plans depthwise convolutions on CPU-class devices: one input channel per group, planes that a
+// work-item pads on its stack (conv_depth_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
+constexpr int kDepthTaps = 7;          // along an axis, for the weight gradient
+
+// Whether these plans take it; else conv_rows.cpp does.
+bool is_depthwise(const ConvConfig& config);
+bool is_depthwise_input_grad(const ConvConfig& config);
+bool is_depthwise_weight_grad(const ConvConfig& config);
+
+Plan plan_conv2d_depthwise(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_depthwise(const ConvConfig& config);
+Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& config);
+
+}  // namespace ballast::kernels

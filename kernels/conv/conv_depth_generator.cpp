@@ -1,0 +1,209 @@
+// Depthwise convolution on CPUs: lanes are pixels of a row, weights are broadcast. The bandwidth
+// decides, so x and y pass once: a work-item surrounds a plane (or some rows of it) with zeros on
+// its stack, in the nearest caches, and computes from there, four rows of two vectors at a time, so
+// that what is loaded serves several taps.
+//
+//   conv_depth         y, or dx with flipped weights
+//   conv_depth_weight  dw: sums over pixels in 16 partial sums per tap, added at the end
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/pointwise/pointwise_math.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kWide = 2 * kLanes, kRows = 4;
+
+// Rows of planes between zeros, one after the other on the stack: element (x, row) of the padded
+// plane lies at row pitch + x. With a spread, between the elements too.
+template <class Derived>
+class DepthGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+ protected:
+  GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
+      dilation_w{"dilation_w"}, top{"top"}, left{"left"}, spread_h{"spread_h"},
+      spread_w{"spread_w"}, pitch{"pitch"}, rows{"rows"},  // of a block of the result
+      elements{"elements"};                                // of a padded block, whole vectors
+  Var f{"f"}, b{"b"}, g{"g"}, n{"n"};
+  Func padded{"padded"};
+  RDom part;
+
+  // Block b holds what `rows` results from b rows on take. in(x, y, g, n).
+  template <class Tensor>
+  void pad(const Tensor& in, const Expr& kernel_h) {
+    const Expr width = in.dim(0).extent(), height = in.dim(1).extent();
+    const Expr first = b * rows * stride_h - top;
+    const Expr last = first + (rows - 1) * stride_h + (kernel_h - 1) * dilation_h;
+    padded(f, b, g, n) = 0.0f;
+    part = RDom(0, kLanes, 0, (width + kLanes - 1) / kLanes, 0, height, "part");
+    part.where(part.z >= (max(first, 0) + spread_h - 1) / spread_h);
+    part.where(part.z <= max(last, -1) / spread_h);
+    const Expr x = min(part.y * kLanes, width - kLanes) + part.x;
+    const Expr place = (part.z * spread_h - first) * pitch + left + x * spread_w;
+    padded(unsafe_promise_clamped(place, 0, kDepthElements - 1), b, g, n) =
+        // The value (or +0 for -0): a mere copy is cut into pieces of 16 bytes by compilers.
+        fused_multiply_add(in(x, part.z, g, n), 1.0f, 0.0f);
+  }
+
+  void schedule_padded(const LoopLevel& level) {
+    padded.compute_at(level).store_in(MemoryType::Stack);
+    padded.bound(f, 0, elements).bound_storage(f, kDepthElements).never_partition_all();
+    padded.vectorize(f, kLanes, TailStrategy::RoundUp);
+    Stage copy = padded.update();
+    copy.allow_race_conditions().never_partition_all();
+    copy.specialize(spread_w == 1).vectorize(part.x);
+  }
+};
+
+class ConvDepth : public DepthGenerator<ConvDepth> {
+ public:
+  Input<int> is_flipped{"is_flipped"};
+  Input<Buffer<float, 4>> in{"in"};            // (x, y, g, n)
+  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel of the group, g)
+  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (channel, g)
+  Input<Buffer<float, 6>> residual{"residual"};
+  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
+      has_relu{"has_relu"};
+  Output<Buffer<float, 6>> out{"out"};  // (x, r, b, channel, g, n): y = b rows + r
+
+  void generate() {
+    const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
+    pad(in, kernel_h);
+    taps = RDom(0, kernel_w, 0, kernel_h, "taps");
+    const Expr kx = select(is_flipped != 0, kernel_w - 1 - taps.x, taps.x),
+               ky = select(is_flipped != 0, kernel_h - 1 - taps.y, taps.y);
+    const Expr place =
+        (r * stride_h + taps.y * dilation_h) * pitch + x * stride_w + taps.x * dilation_w;
+    product(x, r, b, o, g, n) = 0.0f;
+    product(x, r, b, o, g, n) = fused_multiply_add(padded(place, b, g, n), weights(kx, ky, o, g),
+                                                   product(x, r, b, o, g, n));
+    Expr value = product(x, r, b, o, g, n);
+    value = select(has_bias != 0, strict_float(value + bias(o, g)), value);
+    value = select(has_scale != 0, strict_float(strict_float(value * scale(o, g)) + shift(o, g)),
+                   value);
+    value = select(has_residual != 0, strict_float(value + residual(x, r, b, o, g, n)), value);
+    out(x, r, b, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 4; ++d) {
+      in.dim(d).set_min(0);
+      weights.dim(d).set_min(0).set_stride(Expr());
+    }
+    for (int d = 0; d < 6; ++d) {
+      residual.dim(d).set_min(0);
+      out.dim(d).set_min(0);
+    }
+    for (auto* vector : {&bias, &scale, &shift}) {
+      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
+    }
+    const Expr is_3x3 = weights.dim(0).extent() == 3 && weights.dim(1).extent() == 3;
+    const Expr is_block = is_3x3 && stride_w == 1 && stride_h == 1 && dilation_h == 1 &&
+                          dilation_w == 1 && out.dim(0).extent() >= kWide &&
+                          out.dim(1).extent() >= kRows;
+    Func func = out;
+    const Expr is_plain = has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
+    tile(func.specialize(is_block && is_plain), kWide, kRows);
+    tile(func.specialize(is_block && has_residual == 0), kWide, kRows);
+    tile(func.specialize(stride_w == 1 && out.dim(0).extent() >= kLanes), kLanes, 1);
+    tile(func, kLanes / 2, 1);
+    product.compute_at(out, xo).store_in(MemoryType::Stack);
+    product.bound_storage(x, kWide).bound_storage(r, kRows);
+    for (bool is_update : {false, true}) {
+      Stage stage = is_update ? product.update() : Stage(product);
+      if (is_update) stage.reorder(x, r, taps.x, taps.y);
+      Stage block = stage.specialize(is_block);
+      block.vectorize(x, kLanes).unroll(x).unroll(r);
+      if (is_update) block.unroll(taps.x).unroll(taps.y);
+      stage.specialize(stride_w == 1 && out.dim(0).extent() >= kLanes).vectorize(x, kLanes);
+      stage.specialize(stride_w == 2).vectorize(x, kLanes / 2);
+      stage.vectorize(x, kLanes / 2);
+    }
+    schedule_padded(LoopLevel(out, b));
+  }
+
+ private:
+  void tile(Stage stage, int lanes, int height) {
+    const int vector = std::min(lanes, kLanes);
+    stage.split(x, xo, xi, lanes, TailStrategy::ShiftInwards)
+        .split(xi, xv, xi, vector)
+        .split(r, ro, ri, height, TailStrategy::ShiftInwards)
+        .reorder({xi, xv, ri, xo, ro, o, b, g, n})
+        .vectorize(xi)
+        .unroll(xv)
+        .unroll(ri)
+        .gpu_blocks(b, g, n)
+        .never_partition_all();
+  }
+
+  Var x{"x"}, r{"r"}, o{"o"}, xo{"xo"}, xi{"xi"}, xv{"xv"}, ro{"ro"}, ri{"ri"};
+  Func product{"product"};
+  RDom taps;
+};
+
+class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
+ public:
+  Input<Buffer<float, 4>> in{"in"};   // (x, y, g, n)
+  Input<Buffer<float, 6>> dy{"dy"};   // (x, r, b, channel of the group, g, n): y = b rows + r
+  Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, channel, g)
+
+  void generate() {
+    pad(in, dw.dim(1).extent());
+    const Expr width = dy.dim(0).extent();
+    // A row's last vector ends with the row; in the lanes that it shares with the one before, dy is
+    // zero.
+    pixels = RDom(0, (width + kLanes - 1) / kLanes, 0, dy.dim(1).extent(), 0, dy.dim(2).extent(), 0,
+                  dy.dim(5).extent(), "pixels");
+    const Expr start = min(pixels.x * kLanes, width - kLanes), row = pixels.y;
+    const Expr place =
+        (row * stride_h + ky * dilation_h) * pitch + (start + l) * stride_w + kx * dilation_w;
+    lanes(l, kx, ky, o, g) = 0.0f;
+    const Expr old = lanes(l, kx, ky, o, g);
+    const Expr given =
+        select(start + l >= pixels.x * kLanes, dy(start + l, row, pixels.z, o, g, pixels.w), 0.0f);
+    lanes(l, kx, ky, o, g) = fused_multiply_add(padded(place, pixels.z, g, pixels.w), given, old);
+    std::vector<Expr> totals;
+    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, o, g));
+    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
+      for (size_t i = 0; i < totals.size() / 2; ++i) {
+        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
+      }
+    }
+    dw(kx, ky, o, g) = totals[0];
+  }
+
+  void schedule() {
+    for (int d = 0; d < 4; ++d) {
+      in.dim(d).set_min(0);
+      dw.dim(d).set_min(0);
+    }
+    for (int d = 0; d < 6; ++d) dy.dim(d).set_min(0);
+    const Expr is_3x3 = dw.dim(0).extent() == 3 && dw.dim(1).extent() == 3 && stride_w == 1;
+    Func(dw).gpu_blocks(o, g).never_partition_all();
+    lanes.compute_at(dw, o).store_in(MemoryType::Stack);
+    lanes.bound_storage(kx, kDepthTaps).bound_storage(ky, kDepthTaps);
+    lanes.bound_extent(l, kLanes).vectorize(l);
+    Stage update = lanes.update();
+    update.reorder({l, kx, ky, pixels.x, pixels.y, pixels.z, pixels.w, o, g}).vectorize(l);
+    update.specialize(is_3x3).unroll(kx).unroll(ky);
+    schedule_padded(LoopLevel(lanes, pixels.z));
+  }
+
+ private:
+  Var l{"l"}, kx{"kx"}, ky{"ky"}, o{"o"};
+  Func lanes{"lanes"};
+  RDom pixels;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepth, conv_depth)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthWeight, conv_depth_weight)
