@@ -101,7 +101,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
                 shift = per_channel(e.has_scale);
   Operand residual = blocked(e.has_residual ? slot++ : 1, c, channels, blocks);
   if (!e.has_residual) residual.strides.assign(6, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
                 {number(c.stride_h),
                  number(c.stride_w),
@@ -134,7 +134,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
   Operand residual = blocked(1, c, 1, r.blocks);
   residual.strides.assign(6, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
                 {number(1),
                  number(1),
@@ -164,7 +164,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   const Blocks blocks = forward_blocks(c);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   recorder.call(aot_kernel("conv_depth_weight", DeviceClass::kCpu), "conv_depth_weight",
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),

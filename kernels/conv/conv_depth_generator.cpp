@@ -47,9 +47,7 @@ class DepthGenerator : public Generator<Derived> {
     part.where(part.z <= max(last, -1) / spread_h);
     const Expr x = min(part.y * kLanes, width - kLanes) + part.x;
     const Expr place = (part.z * spread_h - first) * pitch + left + x * spread_w;
-    padded(unsafe_promise_clamped(place, 0, kDepthElements - 1), b, g, n) =
-        // The value (or +0 for -0): a mere copy is cut into pieces of 16 bytes by compilers.
-        fused_multiply_add(in(x, part.z, g, n), 1.0f, 0.0f);
+    padded(unsafe_promise_clamped(place, 0, kDepthElements - 1), b, g, n) = in(x, part.z, g, n);
   }
 
   void schedule_padded(const LoopLevel& level) {
