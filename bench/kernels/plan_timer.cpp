@@ -12,7 +12,11 @@ PlanTimer::PlanTimer(kernels::Plan plan, const std::vector<kernels::TensorType>&
   for (const kernels::TensorType& type : operands) {
     std::vector<uint32_t> zeros((type.bytes() + 3) / 4);
     std::vector<float> numbers(zeros.size());
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 17) / 16 - 0.5f;
+    uint32_t state = 1;
+    for (float& number : numbers) {
+      state = state * 1664525u + 1013904223u;
+      number = static_cast<float>(state >> 8) / (1 << 24) - 0.5f;
+    }
     const bool is_float = type.dtype == kernels::DType::kF32;
     buffers_.push_back(device::Buffer::create(device(), type.bytes()));
     device()->default_stream().write(*buffers_.back(), 0,
@@ -49,6 +53,11 @@ double PlanTimer::run_batch(int batch) {
 }
 
 double PlanTimer::run(benchmark::State& state) {
+  std::string labels;
+  for (const device::Launch& launch : plan_.launches) {
+    labels += (labels.empty() ? "" : ", ") + launch.label;
+  }
+  state.SetLabel(labels);
   const int batch = std::clamp(static_cast<int>(2e-3 / run_batch(4)), 1, 500);
   double best = std::numeric_limits<double>::infinity(), best_cpu = best;
   for (auto _ : state) {

@@ -14,8 +14,8 @@ namespace ballast::bench {
 
 class PlanTimer {
  public:
-  // `operands`: the plan's inputs and outputs in slot order; f32 are in [-0.5, 0.5], integers are
-  // 0. Runs the plan once, which builds its programs.
+  // `operands`: the plan's inputs and outputs in slot order; f32 are random in [-0.5, 0.5],
+  // integers are 0. Runs the plan once, which builds its programs.
   PlanTimer(kernels::Plan plan, const std::vector<kernels::TensorType>& operands);
 
   static const device::DevicePtr& device();

@@ -165,20 +165,21 @@ class Writer {
     const PackedMatrix packed =
         pack(matrix_of(rows_, false), rows_, vectors,
              rows_.stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements, &batch);
-    return with_batch(
-        {packed.slot, DType::kF32, {problem_.k, rows_.extent}, {1, vectors * kMatmulLanes}, {}},
-        batch);
+    return with_batch({packed.slot, DType::kF32, {problem_.k, rows_.extent}, {1, packed.pitch}, {}},
+                      batch);
   }
 
   struct PackedMatrix {
     uint32_t slot = 0;
-    int64_t panel = 0;  // elements
+    int64_t pitch = 0, panel = 0;  // elements from one step, or panel, to the next
   };
 
   // Appends the launch that packs `source`[step][lane] into panels of `vectors` vectors.
   PackedMatrix pack(Operand source, const MatmulSide& side, int64_t vectors, MatmulPack form,
                     BatchStrides* batch) {
-    const int64_t width = vectors * kMatmulLanes, count = ceil_div(source.extents[0], width);
+    const int64_t count = ceil_div(source.extents[0], vectors * kMatmulLanes);
+    // Rows a multiple of 1 KiB apart would share few sets of the first cache.
+    const int64_t width = (vectors + (vectors % 16 == 0)) * kMatmulLanes;
     const int64_t blocks = ceil_div(source.extents[1], kMatmulLanes);
     // Packing by columns writes whole blocks of 16.
     const int64_t steps = form == MatmulPack::kColumns ? blocks * kMatmulLanes : source.extents[1];
@@ -204,7 +205,7 @@ class Writer {
     target.slot = workspace_.add_floats(elements);
     recorder_.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
                    {source, static_cast<int32_t>(vectors), target});
-    return {target.slot, panel};
+    return {target.slot, width, panel};
   }
 
   Recorder recorder_{source_rules()};

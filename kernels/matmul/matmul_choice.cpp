@@ -101,6 +101,7 @@ constexpr double kStreamingNs = 0.03;     // a multiply-add that waits for memor
 constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 constexpr double kAliasingPenalty = 1.2;
+constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 
 constexpr double kPackRowsNs = 0.25;
 
@@ -135,7 +136,8 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   const double count = p.products();
   double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
   if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
-  if (c.pack == MatmulPack::kNone && lanes.k_stride % 1024 == 0 && k >= 256) ns *= kAliasingPenalty;
+  if (c.pack == MatmulPack::kNone && k >= 256 && lanes.k_stride % 1024 == 0) ns *= kAliasingPenalty;
+  if (c.pack == MatmulPack::kNone && lanes.k_stride % kMatmulLanes != 0) ns *= kUnalignedPenalty;
   if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);

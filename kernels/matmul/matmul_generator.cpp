@@ -75,11 +75,11 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
             {0, extents[1]},
             {0, extents[2]},
             {0, tiles_per_group},
-            {0, (tiles + tiles_per_group - 1) / tiles_per_group},
-            {0, (out.dim(0).extent() + width - 1) / width}},
+            {0, (out.dim(0).extent() + width - 1) / width},
+            {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
-    const RVar row = dense_store ? r[2] : r[0], tile = r[3], group = r[4], panel = r[5];
+    const RVar row = dense_store ? r[2] : r[0], tile = r[3], panel = r[4], group = r[5];
     const Expr number = group * tiles_per_group + tile;
     const Expr column = first_lane(panel) + vector * kLanes + lane;
     r.where(number < tiles);
@@ -93,11 +93,12 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     // Schedule.
     Stage store = Func(out).update();
     store.allow_race_conditions();
-    store.reorder({r[0], r[1], r[2], tile, z1, z2, group, panel, z0});
+    store.reorder({r[0], r[1], r[2], tile, z1, z2, panel, group, z0});
     if (dense_store) store.vectorize(lane);
     if (plain) store.unroll(vector).unroll(row);
     if (!dense_store) store.unroll(row);
-    store.gpu_blocks(group, panel, z0).never_partition_all();
+    // Panels follow each other while A's rows of a group stay in the second cache.
+    store.gpu_blocks(panel, group, z0).never_partition_all();
     schedule_product(product, which, kLanes, vectors, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
@@ -108,7 +109,7 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     }
     schedule_staged(product, staged, which, kLanes, vectors, rows);
     staged.compute_at(out, tile);
-    if (dense_store) lane_bias.compute_at(out, group).store_in(MemoryType::Stack);
+    if (dense_store) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
   }
 
  private:
