@@ -66,7 +66,7 @@ class Writer {
     std::vector<HostArg> panel_args;
     std::vector<HostArg> args = {choice_.packs_rows ? write_rows() : matrix_of(rows_, false)};
     if (!has_panels()) {
-      if (choice_.tile != nullptr) kernel = "matmul_vector";
+      if (choice_.tile != nullptr) kernel = std::string("matmul_") + choice_.tile->name;
       args.push_back(matrix_of(lanes_, true));
     } else {
       kernel = std::string("matmul_") + choice_.tile->name + (is_plain() ? "_plain" : "");
@@ -90,7 +90,9 @@ class Writer {
   using BatchStrides = std::array<int64_t, kMatmulBatch>;
 
   // The kernels that read panels, in memory as they are or packed.
-  bool has_panels() const { return choice_.tile != nullptr && choice_.tile != &kMatmulVector; }
+  bool has_panels() const {
+    return choice_.tile != nullptr && choice_.tile->lanes() > kMatmulLanes;
+  }
   bool is_plain() const {
     return choice_.tile->has_plain && !config_.has_bias && config_.activation == "none" &&
            !config_.has_residual;

@@ -10,7 +10,7 @@ using device::fail;
 namespace {
 
 constexpr MatmulTile kTiles[] = {{"12x32", 12, 2, true, true},
-                                 {"1x128", 1, 8, true, false},
+                                 {"1x256", 1, 16, true, false},
                                  {"12x32_strided", 12, 2, false, false}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
@@ -50,6 +50,7 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 }  // namespace
 
 const MatmulTile kMatmulVector = {"vector", 1, 1, false, false};
+const MatmulTile kMatmulDot = {"dot", 1, 1, false, false};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -104,6 +105,7 @@ constexpr double kAliasingPenalty = 1.2;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 
 constexpr double kPackRowsNs = 0.25;
+constexpr int64_t kLeastDot = 256;  // steps of k that are worth sums in another order
 
 double pack_ns(MatmulPack pack) {
   switch (pack) {
@@ -168,6 +170,11 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
   if (p.k == 0) return choices;
   for (bool swapped : {false, true}) {
+    MatmulChoice dot{swapped, &kMatmulDot};
+    if (p.k >= kLeastDot && p.rows(dot).extent == 1 && p.rows(dot).k_stride == 1 &&
+        p.lanes(dot).k_stride == 1) {
+      return {dot};
+    }
     MatmulChoice vector{swapped, &kMatmulVector};
     if (p.rows(vector).extent == 1 && p.lanes(vector).k_stride == 1) {
       vector.nanoseconds = vector_ns(p, vector);

@@ -34,6 +34,9 @@ enum class MatmulPack { kNone, kRows, kColumns, kElements };
 
 // The kernel for a matrix times a vector, the matrix contiguous along k.
 extern const MatmulTile kMatmulVector;
+// The same for many steps of k and a contiguous vector. It adds in another order than all others,
+// so where it serves it is the only choice.
+extern const MatmulTile kMatmulDot;
 
 struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows

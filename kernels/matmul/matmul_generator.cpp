@@ -1,12 +1,13 @@
 // C = epilogue(A B) in f32, one or many products at once, in two kernels:
 //
-//   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is only read as
-//                   broadcast scalars, so its strides are free; B comes in vectors of 16 lanes.
+//   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is read as
+//                   broadcast scalars; B comes in vectors of 16 lanes.
 //   matmul_general  any strides; for GPUs, and on CPUs for products too small to be worth packing.
 //
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
-// epilogue or the tile: equal products are equal bit for bit. fma is spelled out because PoCL
-// contracts nothing by itself: with mul + add it reached half the rate on the same tile.
+// epilogue or the tile (matmul_dot alone differs, where nothing else is a choice): equal products
+// are equal bit for bit. fma is spelled out because PoCL contracts nothing by itself: with mul +
+// add it reached half the rate on the same tile.
 #include "kernels/matmul/matmul_kernel.h"
 
 #include <string>
@@ -159,6 +160,7 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     lane_bias(i.x, i.y, p) =
         bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
     lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
+    lane_bias.update().unscheduled();
     epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
       return lane_bias(lane, vector, p);
     });

@@ -248,10 +248,15 @@ TEST(Matmul, EpilogueDoesNotChangeThePath) {
 // bias -> activation -> residual, each as the pointwise op of its own.
 TEST(Matmul, EpilogueEqualsThePointwiseOps) {
   for (DeviceClass device_class : kClasses) {
-    for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
-             {5, 3, 7}, {20, 37, 16}, {32, 64, 48}, {70, 10, 33}, {61, 131, 40}}) {
+    for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{{5, 3, 7},
+                                                                                  {20, 37, 16},
+                                                                                  {32, 64, 48},
+                                                                                  {70, 10, 33},
+                                                                                  {61, 131, 40},
+                                                                                  {33, 1, 300},
+                                                                                  {1, 37, 300}}) {
       for (int i = 0; i < kActivationCount; ++i) {
-        MatmulConfig c{size[0], size[1], size[2]};
+        MatmulConfig c{size[0], size[1], size[2], false, size[0] == 1};
         const Operands o = make_operands(c);
         const TensorType type{DType::kF32, {c.m, c.n}};
         const auto pointwise = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
