@@ -1,5 +1,5 @@
-// Chooses between the tiled kernels of CPUs (attention_tiles, attention_grad_tiles, with what they
-// want packed) and the general ones, and lays out the workspace.
+// Chooses between the tiled kernels of CPUs (attention_tiles, attention_grad_tiles) and the general
+// ones, and lays out the workspace.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 
@@ -16,9 +16,10 @@ using device::fail;
 using Mask = AttentionConfig::Mask;
 
 constexpr int64_t kLanes = 16;
-constexpr int64_t kPanelLanes = 2 * kLanes;  // columns in a packed panel
-constexpr int64_t kMaxDepth = 256;           // what the tiles have room for on their stack
-constexpr int64_t kRows = 12;                // of a tile
+constexpr int64_t kMaxDepth = 256;  // what the tiles have room for on their stack
+constexpr int64_t kQueries = 32;    // of a tile
+constexpr int64_t kKeyBlock = 64;   // attention_grad_tiles' `block`
+constexpr int64_t kGroups = 8;      // work-groups wanted of attention_grad_tiles
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
@@ -84,13 +85,18 @@ class Builder {
     return dense(slot, {kLanes, depth / kLanes, count, groups});
   }
 
-  // The same of the tensor in `slot`, whose rows are brought to `padded` elements if they are not.
-  Operand padded_vectors(uint32_t slot, int64_t count, int64_t depth, int64_t padded) {
-    if (depth == padded) return vectors(slot, count, depth);
+  // The tensor in `slot`, its rows brought to `padded` elements if they are not.
+  uint32_t padded(uint32_t slot, int64_t count, int64_t depth, int64_t padded) {
+    if (depth == padded) return slot;
     const int64_t all = groups * count;
     const uint32_t target = allocate(all * padded);
     launch("attention_copy", {dense(slot, {depth, all}), dense(target, {padded, all})});
-    return vectors(target, count, padded);
+    return target;
+  }
+
+  // Where a kernel writes rows of `padded` elements: the tensor in `slot`, or what unpad() reads.
+  uint32_t padded_place(uint32_t slot, int64_t count, int64_t depth, int64_t padded) {
+    return depth == padded ? slot : allocate(groups * count * padded);
   }
 
   // Copies rows of `padded` elements in slot `from` into the tensor in `slot`.
@@ -100,55 +106,45 @@ class Builder {
     launch("attention_copy", {dense(from, {padded, all}), dense(slot, {depth, all})});
   }
 
-  // The rows of a tensor as lanes of packed panels.
-  Operand panels(uint32_t slot, int64_t count, int64_t depth) {
-    const int64_t panel_count = ceil_div(count, kPanelLanes);
-    const uint32_t place = allocate(groups * panel_count * depth * kPanelLanes);
-    const Operand result = dense(place, {kLanes, 2, depth, panel_count, groups});
-    Operand target = result;
-    std::string kernel = "attention_pack";
-    if (depth % kLanes == 0) {
-      kernel += "_shuffled";
-      target.extents = {kLanes, kLanes, 2, depth / kLanes, panel_count, groups};
-      target.strides = {1,
-                        kPanelLanes,
-                        kLanes,
-                        kLanes * kPanelLanes,
-                        depth * kPanelLanes,
-                        depth * kPanelLanes * panel_count};
-    }
-    launch(kernel, {rows(slot, count, depth), target});
-    return result;
-  }
+  // ---- masks, in the form that is added
 
-  // ---- masks, as [batch][head][query][key] to be added
-
-  // Rows are of whole panels for the tiles.
-  void add_mask(std::vector<HostArg>& args, bool has_panels) {
+  // As [batch][head][query][key].
+  void add_mask(std::vector<HostArg>& args) {
     if (c.mask == Mask::kNone) return;
-    const int64_t width = has_panels ? round_up(c.keys, kPanelLanes) : c.keys;
     const int64_t all = c.mask_batch * c.mask_heads * c.mask_queries;
-    if (!mask_ && c.mask == Mask::kAdd && width == c.keys) mask_ = mask_slot_;
+    if (!mask_ && c.mask == Mask::kAdd) mask_ = mask_slot_;
     if (!mask_) {
-      mask_ = allocate(all * width);
+      mask_ = allocate(all * c.keys);
       Operand source = dense(mask_slot_, {c.keys, all});
-      if (c.mask == Mask::kKeep) source.dtype = DType::kBool;
-      launch(c.mask == Mask::kKeep ? "attention_keep" : "attention_copy",
-             {source, dense(*mask_, {width, all})});
+      source.dtype = DType::kBool;
+      launch("attention_keep", {source, dense(*mask_, {c.keys, all})});
     }
-    const int64_t per_head = c.mask_queries * width, per_batch = c.mask_heads * per_head;
+    const int64_t per_head = c.mask_queries * c.keys, per_batch = c.mask_heads * per_head;
     args.push_back(Operand{*mask_,
                            DType::kF32,
-                           {width, c.queries, c.heads, c.batch},
-                           {1, c.mask_queries == 1 ? 0 : width, c.mask_heads == 1 ? 0 : per_head,
+                           {c.keys, c.queries, c.heads, c.batch},
+                           {1, c.mask_queries == 1 ? 0 : c.keys, c.mask_heads == 1 ? 0 : per_head,
                             c.mask_batch == 1 ? 0 : per_batch},
                            {}});
   }
 
-  // Enough tiles for a group to be worth its launch, enough groups to share out among cores.
-  int32_t tiles_per_group(int64_t row_count) const {
-    const int64_t tiles = ceil_div(row_count, kRows);
-    return static_cast<int32_t>(std::clamp<int64_t>(tiles * groups / 64, 1, 4));
+  // As [batch][head][tile][key][vector][lane], lanes being queries.
+  void add_tile_mask(std::vector<HostArg>& args) {
+    if (c.mask == Mask::kNone) return;
+    const int64_t all = c.mask_batch * c.mask_heads, tiles = ceil_div(c.mask_queries, kQueries);
+    const int64_t per_tile = c.keys * kQueries, per_head = per_tile * tiles;
+    const uint32_t target = allocate(all * per_head);
+    Operand source = dense(mask_slot_, {c.keys, c.mask_queries, all});
+    if (c.mask == Mask::kKeep) source.dtype = DType::kBool;
+    launch(c.mask == Mask::kKeep ? "attention_turn_keep" : "attention_turn_add",
+           {source, dense(target, {kQueries, c.keys, tiles, all})});
+    args.push_back(
+        Operand{target,
+                DType::kF32,
+                {kLanes, 2, c.keys, ceil_div(c.queries, kQueries), c.heads, c.batch},
+                {1, kLanes, kQueries, tiles == 1 ? 0 : per_tile, c.mask_heads == 1 ? 0 : per_head,
+                 c.mask_batch == 1 ? 0 : per_head * c.mask_heads},
+                {}});
   }
 
  private:
@@ -185,73 +181,87 @@ struct GradSlots {
 Plan plan_tiles(const AttentionConfig& c) {
   const ForwardSlots slots(c);
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
-  const int64_t padded = round_up(c.value_depth, kLanes);
-  const int64_t row_count = b.groups * c.queries;
-  const uint32_t out = padded == c.value_depth ? slots.out : b.allocate(row_count * padded);
-  const uint32_t lse_lanes = b.allocate(row_count * kLanes);
-  std::vector<HostArg> args{b.rows(slots.q, c.queries, c.depth), b.panels(slots.k, c.keys, c.depth),
-                            b.padded_vectors(slots.v, c.keys, c.value_depth, padded)};
-  args.insert(args.end(), {static_cast<int32_t>(c.keys), diagonal_of(c), c.scale,
-                           b.tiles_per_group(c.queries)});
-  b.add_mask(args, true);
-  args.push_back(b.vectors(out, c.queries, padded));
-  // Whole vectors are stored, of which one lane is kept.
-  Operand lse = b.vectors(lse_lanes, c.queries, padded);
-  lse.strides = {1, 0, kLanes, kLanes * c.queries};
-  args.push_back(lse);
+  const int64_t depth = round_up(c.depth, kLanes), value_depth = round_up(c.value_depth, kLanes);
+  const uint32_t out = b.padded_place(slots.out, c.queries, c.value_depth, value_depth);
+  std::vector<HostArg> args{
+      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
+      b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
+      b.rows(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
+      diagonal_of(c), c.scale};
+  b.add_tile_mask(args);
+  args.push_back(b.vectors(out, c.queries, value_depth));
+  args.push_back(dense(slots.lse, {c.queries, b.groups}));
   b.launch_masked("attention_tiles", args);
-  Operand first_lane = dense(lse_lanes, {1, row_count});
-  first_lane.strides = {1, kLanes};
-  b.launch("attention_copy", {first_lane, dense(slots.lse, {1, row_count})});
-  b.unpad(out, padded, slots.out, c.queries, c.value_depth);
+  b.unpad(out, value_depth, slots.out, c.queries, c.value_depth);
   return b.finish();
 }
+
+// The sums of attention_grad_tiles: rows of two vectors, first those of dk, then of dv, both a pair
+// of vectors after the other, then the tiles of dq'.
+struct GradSums {
+  int64_t depth, value_depth;  // in whole vectors
+  int64_t part_keys, parts;    // a work-group's share of the keys
+  int64_t key_rows, row_count;
+  Operand operand;
+
+  GradSums(const AttentionConfig& c, Builder& b)
+      : depth(round_up(c.depth, kLanes)), value_depth(round_up(c.value_depth, kLanes)) {
+    const int64_t blocks = ceil_div(c.keys, kKeyBlock);
+    part_keys = ceil_div(blocks, std::min(blocks, ceil_div(kGroups, b.groups))) * kKeyBlock;
+    parts = ceil_div(c.keys, part_keys);
+    key_rows = ceil_div(std::max(depth, value_depth), 2 * kLanes) * part_keys;
+    row_count = 2 * key_rows + ceil_div(c.queries, kQueries) * depth;
+    operand = dense(b.allocate(b.groups * parts * row_count * 2 * kLanes),
+                    {kLanes, 2, row_count, parts, b.groups});
+  }
+
+  // Writes dk or dv, rows from `first` on, to the tensor in `slot`.
+  void write_rows(Builder& b, int64_t first, float factor, uint32_t slot, int64_t own_depth) const {
+    const int64_t padded = round_up(own_depth, kLanes);
+    const uint32_t target = b.padded_place(slot, b.c.keys, own_depth, padded);
+    const Operand out{target,
+                      DType::kF32,
+                      {kLanes, padded / kLanes, part_keys, parts, b.groups},
+                      {1, kLanes, padded, part_keys * padded, b.c.keys * padded},
+                      {}};
+    b.launch("attention_grad_rows",
+             {operand, static_cast<int32_t>(first), static_cast<int32_t>(part_keys),
+              static_cast<int32_t>(b.c.keys), factor, out});
+    b.unpad(target, padded, slot, b.c.keys, own_depth);
+  }
+
+  // Writes dq.
+  void write_queries(Builder& b, uint32_t slot) const {
+    const AttentionConfig& c = b.c;
+    const uint32_t target = b.padded_place(slot, c.queries, c.depth, depth);
+    b.launch("attention_grad_queries", {operand, static_cast<int32_t>(2 * key_rows), c.scale,
+                                        b.vectors(target, c.queries, depth)});
+    b.unpad(target, depth, slot, c.queries, c.depth);
+  }
+};
 
 Plan plan_grad_tiles(const AttentionConfig& c) {
   const GradSlots slots(c);
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
-  // dk and dv come from one kernel, as rows of as many vectors.
-  const int64_t padded = round_up(std::max(c.depth, c.value_depth), kLanes);
-  const int64_t stats_width = round_up(c.queries, kPanelLanes);
-  const Operand stats = dense(b.allocate(b.groups * 2 * stats_width), {stats_width, 2, b.groups});
-  b.launch("attention_stats", {dense(slots.lse, {c.queries, b.groups}),
-                               dense(slots.delta, {c.queries, b.groups}), stats});
-  const auto place_of = [&](uint32_t slot, int64_t count, int64_t depth) {
-    return depth == padded ? slot : b.allocate(b.groups * count * padded);
-  };
-  const uint32_t dq = place_of(slots.dq, c.queries, c.depth);
-  const uint32_t dk = place_of(slots.dk, c.keys, c.depth);
-  const uint32_t dv = place_of(slots.dv, c.keys, c.value_depth);
-
-  std::vector<HostArg> args{b.rows(slots.q, c.queries, c.depth),
-                            b.panels(slots.k, c.keys, c.depth),
-                            b.rows(slots.dout, c.queries, c.value_depth),
-                            b.panels(slots.v, c.keys, c.value_depth),
-                            stats,
-                            b.padded_vectors(slots.k, c.keys, c.depth, padded)};
-  args.insert(args.end(), {static_cast<int32_t>(c.keys), diagonal_of(c), c.scale,
-                           b.tiles_per_group(c.queries)});
-  b.add_mask(args, true);
-  args.push_back(b.vectors(dq, c.queries, padded));
-  b.launch_masked("attention_dq_tiles", args);
-
-  args = {b.rows(slots.k, c.keys, c.depth),
-          b.panels(slots.q, c.queries, c.depth),
-          b.rows(slots.v, c.keys, c.value_depth),
-          b.panels(slots.dout, c.queries, c.value_depth),
-          stats,
-          b.padded_vectors(slots.q, c.queries, c.depth, padded)};
-  args.insert(args.end(), {static_cast<int32_t>(c.queries), diagonal_of(c), c.scale,
-                           b.tiles_per_group(c.keys)});
-  args.push_back(b.padded_vectors(slots.dout, c.queries, c.value_depth, padded));
-  b.add_mask(args, true);
-  args.push_back(b.vectors(dk, c.keys, padded));
-  args.push_back(b.vectors(dv, c.keys, padded));
-  b.launch_masked("attention_dkv_tiles", args);
-
-  b.unpad(dq, padded, slots.dq, c.queries, c.depth);
-  b.unpad(dk, padded, slots.dk, c.keys, c.depth);
-  b.unpad(dv, padded, slots.dv, c.keys, c.value_depth);
+  const GradSums sums(c, b);
+  const int64_t depth = sums.depth, value_depth = sums.value_depth;
+  std::vector<HostArg> args{
+      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
+      b.vectors(b.padded(slots.dout, c.queries, c.value_depth, value_depth), c.queries,
+                value_depth),
+      b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
+      b.rows(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
+      dense(slots.lse, {c.queries, b.groups}),
+      dense(slots.delta, {c.queries, b.groups}),
+      static_cast<int32_t>(sums.part_keys),
+      diagonal_of(c),
+      c.scale};
+  b.add_tile_mask(args);
+  args.push_back(sums.operand);
+  b.launch_masked("attention_grad_tiles", args);
+  sums.write_rows(b, 0, c.scale, slots.dk, c.depth);
+  sums.write_rows(b, sums.key_rows, 1.0f, slots.dv, c.value_depth);
+  sums.write_queries(b, slots.dq);
   return b.finish();
 }
 
@@ -259,7 +269,7 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
 std::vector<HostArg> score_args(Builder& b, uint32_t q, uint32_t k) {
   const AttentionConfig& c = b.c;
   std::vector<HostArg> args{b.rows(q, c.queries, c.depth), b.rows(k, c.keys, c.depth)};
-  b.add_mask(args, false);
+  b.add_mask(args);
   args.insert(args.end(), {diagonal_of(c), c.scale});
   return args;
 }

@@ -1,11 +1,14 @@
-// The gradients of attention on CPUs (Dao 2023, FlashAttention-2, algorithm 2), tiled like the
-// forward pass. With s = scale q k' + mask, p = exp(s - lse), ds = scale p (dout v' - delta):
+// The gradients of attention on CPUs in one pass (Dao 2023, FlashAttention-2, algorithm 2): with
+// s = scale q k' + mask, p = exp(s - lse), ds = p (dout v' - delta), a work-item walks over tiles
+// of 32 queries and blocks of keys, computes p and ds of both and adds what they give to
 //
-//   plain       rows are queries, lanes keys:  dq = ds k
-//   transposed  rows are keys, lanes queries:  dk = ds' q and dv = p' dout
+//   dv = p' dout, dk = ds' q and dq' = k' ds
 //
-// Each kernel computes p anew: nothing is added to from two sides, and no scores are stored.
+// in memory. Five products, no atomics, sums in a fixed order. It owns a head, or a part of its
+// keys; then dq' is one of as many parts. attention_grad_rows and attention_grad_queries bring the
+// sums into the tensors' layout and apply the scale.
 #include "kernels/attention/attention_recipe.h"
+#include "kernels/matmul/matmul_shuffle.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 namespace ballast::kernels {
@@ -14,232 +17,318 @@ namespace {
 using namespace attention;
 using namespace Halide;
 
+// Rows of whole vectors at whole vectors' distances, as the workspace begins: loads and stores are
+// aligned ones.
+template <class Sums>
+void set_sums_layout(Sums& sums) {
+  set_vectors(sums);
+  sums.dim(1).set_bounds(0, kVectors);
+  sums.dim(2).set_stride(kQueries);
+  for (int i : {3, 4}) sums.dim(i).set_stride(sums.dim(i).stride() / kQueries * kQueries);
+  sums.set_host_alignment(kLanes * sizeof(float));
+}
+
 class AttentionGradTiles : public Generator<AttentionGradTiles> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<bool> transposed{"transposed", false};
   GeneratorParam<bool> has_mask{"has_mask", false};
-  GeneratorParam<int> rows{"rows", 12};
-  GeneratorParam<int> block{"block", 256};
+  GeneratorParam<int> block{"block", 64};
 
-  using BufferInput = GeneratorInput<Buffer<float>>;
-  Input<Buffer<float, 3>> a{"a"};          // q, transposed k: [bh][row][d]
-  Input<Buffer<float, 5>> b{"b"};          // k, transposed q: [bh][panel][d][vector][lane]
-  Input<Buffer<float, 3>> da{"da"};        // dout, transposed v: [bh][row][dv]
-  Input<Buffer<float, 5>> db{"db"};        // v, transposed dout, like b
-  Input<Buffer<float, 3>> stats{"stats"};  // [bh][lse, delta][query], see attention_stats
-  Input<Buffer<float, 4>> x{"x"};          // k, transposed q: [bh][column][vector][lane]
-  Input<int> column_count{"column_count"};
+  Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
+  Input<Buffer<float, 4>> dout{"dout"};      // the same
+  Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
+  Input<Buffer<float, 3>> values{"values"};  // [bh][key][e]
+  Input<Buffer<float, 2>> lse{"lse"};        // [bh][query]
+  Input<Buffer<float, 2>> delta{"delta"};    // [bh][query]
+  Input<int> part_keys{"part_keys"};         // whole blocks
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
-  Input<int> tiles_per_group{"tiles_per_group"};
 
   void configure() {
-    if (transposed) dx_ = add_input<Buffer<float>>("dx", 4);  // dout, like x
-    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 4);
-    out_ = add_output<Buffer<>>("out", std::vector<Type>(transposed ? 2 : 1, Float(32)), 4);
+    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 6);
+    sums_ = add_output<Buffer<float>>("sums", 5);  // [bh][part][row][vector][lane], see target()
   }
 
   void generate() {
+    key_count = keys.dim(1).extent();
+    query_count = q.dim(2).extent();
+    depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
+    value_depth = min(values.dim(0).extent(), kMaxVectors * kLanes);
+    turned_q = turned(q, scale * kLog2E, qs);
+    turned_dout = turned(dout, 1.0f, douts);
     define_strips();
     define_sums();
     set_layouts();
-    schedule_loops();
+    schedule_sums();
+    schedule_tiles();
+    schedule_strips();
   }
 
  private:
-  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, r{"r"}, t{"t"}, d{"d"}, n{"n"}, j{"j"}, vo{"vo"}, vi{"vi"},
-      yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
-  RDom rb, js, kk;
-  Func as{"as"}, das{"das"}, s{"s"}, scores{"scores"}, dp{"dp"}, p{"p"}, ds{"ds"}, state{"state"};
-  std::vector<Func> products, staged;
-  BufferInput *dx_ = nullptr, *mask_ = nullptr;
-  GeneratorOutput<Buffer<>>* out_ = nullptr;
+  // l and j are the lane and vector of a query in tile t, c a key in block b of part n, d and e
+  // elements of a row of q and v; x, y and u count rows, chunks of rows and pairs of vectors.
+  Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, n{"n"}, b{"b"}, c{"c"}, d{"d"}, db{"db"}, x{"x"},
+      y{"y"}, u{"u"}, row{"row"};
+  Expr key_count, query_count, depth, value_depth;
+  RDom rs;
+  Func qs{"qs"}, douts{"douts"}, limits{"limits"}, lses{"lses"}, deltas{"deltas"}, near_k{"near_k"},
+      near_v{"near_v"}, s{"s"}, dp{"dp"}, p{"p"}, ds{"ds"}, dq{"dq"}, dk{"dk"}, dv{"dv"};
+  RDom js;
+  std::vector<Func> turned_q, turned_dout;
+  GeneratorInput<Buffer<float>>* mask_ = nullptr;
+  GeneratorOutput<Buffer<float>>* sums_ = nullptr;
 
-  Expr row() { return min(t * rows + r, a.dim(1).extent() - 1); }
-
-  // Columns [first, last) of a tile of rows; the rest is hidden by the causal mask.
-  Expr first_column() { return transposed ? t * rows - diagonal : Expr(0); }
-  Expr last_column() {
-    return transposed ? Expr(column_count) : min(column_count, t * rows + rows + diagonal);
-  }
-  void restrict_to_tile(RDom& domain, const Expr& begin, int size) {
-    if (transposed) domain.where(begin + size > first_column());
-    domain.where(begin < last_column());
-  }
-
-  Expr is_visible(const Expr& column) {
-    const auto real = [](const Expr& e) { return cast<float>(e); };
-    const Expr row_number = t * rows + r;
-    if (!transposed) {
-      return lt(real(column), real(min(column_count, row_number + 1 + diagonal)));
-    }
-    // Two conditions on the column as one on how far it lies from the middle of its range.
-    return lt(real(select(column < row_number - diagonal, column_count, column)),
-              real(column_count));
+  // Keys of a part from here on are hidden from all queries of a tile.
+  Expr key_limit(const Expr& tile) {
+    const Expr seen = min(key_count, tile * kQueries + kQueries + diagonal);
+    return min(seen - n * part_keys, part_keys);
   }
 
-  // Strips of p and ds: tiles of rows x 2 vectors over a block of columns.
+  // Rows of `source` as lanes.
+  std::vector<Func> turned(Input<Buffer<float, 4>>& source, const Expr& factor, Func target) {
+    Func rows("rows");
+    rows(l, r, j, db, t, h) =
+        source(l, db, min(t * kQueries + j * kLanes + r, query_count - 1), h) * factor;
+    const std::vector<Func> steps = transpose_16x16(rows, l, r, {j, db, t, h});
+    target(l, j, d, t, h) = steps.back()(l, d % kLanes, j, d / kLanes, t, h);
+    return steps;
+  }
+
+  // near = 8 rows of a tensor at constant distances, result = their products with `lanes`.
+  void define_product(Func near, Func result, Input<Buffer<float, 3>>& rows, Func lanes, RDom k) {
+    const Expr key = min(n * part_keys + b * block + c, key_count - 1);
+    near(d, c, b, n, h) = rows(d, key, h);
+    result(l, j, c, b, t, n, h) = 0.0f;
+    result(l, j, c, b, t, n, h) =
+        fused_multiply_add(near(k, c, b, n, h), lanes(l, j, k, t, h), result(l, j, c, b, t, n, h));
+  }
+
+  // p and ds of a block, loops trimmed to the keys that may be seen. Queries past the last, and
+  // those that attend to nothing (lse = -infinity), get p = 0.
   void define_strips() {
-    const int B = block;
-    const Expr depth = min(a.dim(0).extent(), kMaxVectors * kLanes);
-    const Expr value_depth = min(da.dim(0).extent(), kMaxVectors * kLanes);
-    const Expr panel = min(n * (B / kLanes / kPanel) + j / kPanel, b.dim(3).extent() - 1);
-    as(r, d, t, h) = a(d, row(), h) * scale;
-    das(r, d, t, h) = da(d, row(), h);
-    RDom k(0, depth, "k"), e(0, value_depth, "e");
-    s(l, j, r, n, t, h) = 0.0f;
-    s(l, j, r, n, t, h) =
-        fused_multiply_add(as(r, k, t, h), b(l, j % kPanel, k, panel, h), s(l, j, r, n, t, h));
-    dp(l, j, r, n, t, h) = 0.0f;
-    dp(l, j, r, n, t, h) =
-        fused_multiply_add(das(r, e, t, h), db(l, j % kPanel, e, panel, h), dp(l, j, r, n, t, h));
-
-    js = RDom(0, kPanel, 0, B / kLanes / kPanel, "js");
-    restrict_to_tile(js, n * B + js.y * (kLanes * kPanel), kLanes * kPanel);
-    const Expr jj = js.y * kPanel + js.x, column = n * B + jj * kLanes + l;
-    const Expr at = transposed ? column : row();
-    scores(l, j, r, n, t, h) = s(l, j, r, n, t, h);
-    Expr score = scores(l, jj, r, n, t, h);
+    const Expr query = t * kQueries + j * kLanes + l, at = min(query, query_count - 1);
+    limits(l, j, t) = cast<float>(min(key_count, query + 1 + diagonal));
+    lses(l, j, t, h) = select(query >= query_count, kInfinity, eq(lse(at, h), -kInfinity),
+                              kInfinity, lse(at, h) * kLog2E);
+    deltas(l, j, t, h) = delta(at, h);
+    define_product(near_k, s, keys, qs, RDom(0, depth, "k"));
+    define_product(near_v, dp, values, douts, RDom(0, value_depth, "e"));
+    js = RDom(0, kStep, 0, block / kStep, "js");
+    js.where(b * block + js.y * kStep < key_limit(t));
+    const Expr cc = js.y * kStep + js.x, key = n * part_keys + b * block + cc;
+    Expr score = s(l, j, cc, b, t, n, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(2).extent();
-      const Expr last = column_count - 1;
-      score += transposed ? (*mask_)(row(), min(column, last), h % heads, h / heads)
-                          : (*mask_)(column, row(), h % heads, h / heads);
+      const Expr heads = mask_->dim(4).extent();
+      score += (*mask_)(l, j, min(key, key_count - 1), t, h % heads, h / heads) * kLog2E;
     }
-    p(l, j, r, n, t, h) = undef<float>();
-    p(l, jj, r, n, t, h) =
-        exp_of_scores(select(is_visible(column), score, -kInfinity) - stats(at, 0, h));
-    ds(l, j, r, n, t, h) = undef<float>();
-    ds(l, jj, r, n, t, h) =
-        p(l, jj, r, n, t, h) * (dp(l, jj, r, n, t, h) - stats(at, 1, h)) * scale;
+    const Expr seen = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
+    p(l, j, c, b, t, n, h) = undef<float>();
+    p(l, j, cc, b, t, n, h) = exp2_of_scores(seen - lses(l, j, t, h));
+    ds(l, j, c, b, t, n, h) = undef<float>();
+    ds(l, j, cc, b, t, n, h) =
+        p(l, j, cc, b, t, n, h) * (dp(l, j, cc, b, t, n, h) - deltas(l, j, t, h));
   }
 
-  // state += strip x, block by block.
-  void define_sums() {
-    const int B = block;
-    kk = RDom(0, B, "kk");
-    restrict_to_tile(kk, n * B + kk, 1);
-    std::vector<Expr> zeros, sums;
-    rb = RDom(0, (column_count + B - 1) / B, "rb");
-    restrict_to_tile(rb, rb * B, B);
-    const auto add = [&](Func strip, auto& source) {
-      Func product("product"), stage("staged");
-      product(l, v, r, n, t, h) = 0.0f;
-      product(l, v, r, n, t, h) =
-          fused_multiply_add(strip(kk % kLanes, kk / kLanes, r, n, t, h),
-                             source(l, min(v, min(source.dim(1).extent(), kMaxVectors) - 1),
-                                    min(n * B + kk, column_count - 1), h),
-                             product(l, v, r, n, t, h));
-      stage(l, v, r, n, t, h) = product(l, v, r, n, t, h);
-      products.push_back(product);
-      staged.push_back(stage);
+  // What a block adds: dq' as rows of elements and lanes of queries, dk and dv as rows of keys.
+  void define_additions() {
+    RDom kk(0, block, "kk"), qk(0, kQueries, "qk"), qv(0, kQueries, "qv");
+    kk.where(b * block + kk < key_limit(t));
+    const Expr key = n * part_keys + b * block + kk;
+    dq(l, j, x, y, b, t, n, h) = 0.0f;
+    dq(l, j, x, y, b, t, n, h) = fused_multiply_add(
+        keys(y * kStep + x, key, h), ds(l, j, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
+    const auto add = [&](Func sum, RDom i, Func strip, Input<Buffer<float, 4>>& rows) {
+      i.where(t * kQueries + i < query_count);
+      const Expr vector = min(u * kVectors + j, min(rows.dim(1).extent(), kMaxVectors) - 1);
+      sum(l, j, x, y, u, b, t, n, h) = 0.0f;
+      sum(l, j, x, y, u, b, t, n, h) =
+          fused_multiply_add(strip(i % kLanes, i / kLanes, y * kStep + x, b, t, n, h),
+                             rows(l, vector, t * kQueries + i, h), sum(l, j, x, y, u, b, t, n, h));
     };
-    add(ds, x);
-    if (transposed) add(p, *dx_);
-    for (size_t i = 0; i < staged.size(); ++i) zeros.push_back(0.0f);
-    state(l, v, r, t, h) = Tuple(zeros);
-    for (size_t i = 0; i < staged.size(); ++i) {
-      const FuncRef old = state(l, v, r, t, h);
-      sums.push_back((staged.size() == 1 ? Expr(old) : old[i]) + staged[i](l, v, r, rb, t, h));
-    }
-    state(l, v, r, t, h) = Tuple(sums);
-    Func out = *out_;
-    std::vector<Expr> results;
-    for (size_t i = 0; i < staged.size(); ++i) {
-      const FuncRef last = state(l, v, y % rows, y / rows, h);
-      results.push_back(staged.size() == 1 ? Expr(last) : last[i]);
-    }
-    out(l, v, y, h) = Tuple(results);
+    add(dk, qk, ds, q);
+    add(dv, qv, p, dout);
+  }
+
+  // One Func holds all sums, as a block adds to all of them. rs counts rows, chunks of rows, pairs
+  // of vectors, what is added to (dq, dk, dv), blocks, tiles.
+  void define_sums() {
+    define_additions();
+    const Expr pairs = (max(depth, value_depth) + kQueries - 1) / kQueries;
+    const Expr tiles = (query_count + kQueries - 1) / kQueries;
+    rs = RDom(
+        {{0, kStep}, {0, block / kStep}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
+        "rs");
+    const Expr what = rs[3], b_ = rs[4], t_ = rs[5], limit = key_limit(t_);
+    rs.where(b_ * block < limit);
+    const Expr has_chunk = b_ * block + rs[1] * kStep < limit;
+    const Expr element = rs[2] * block + rs[1] * kStep;  // of q; pairs are no fewer than blocks
+    rs.where((what == 0 && element < depth) ||
+             (what == 1 && has_chunk && rs[2] * kQueries < depth) ||
+             (what == 2 && has_chunk && rs[2] * kQueries < value_depth));
+    // Rows: dk of a pair of vectors after the other, dv, dq' tile by tile.
+    const Expr key_row = rs[2] * part_keys + b_ * block + rs[1] * kStep + rs[0];
+    const Expr end = sums_->dim(2).extent();
+    const Expr place = select(what == 0, 2 * pairs * part_keys + t_ * depth + element + rs[0],
+                              what == 1, key_row, pairs * part_keys + key_row);
+    const Expr target = unsafe_promise_clamped(place, 0, end - 1);
+    Func sums = *sums_;
+    sums(l, j, row, n, h) = 0.0f;
+    sums(l, j, target, n, h) += select(what == 0, dq(l, j, rs[0], element / kStep, b_, t_, n, h),
+                                       what == 1, dk(l, j, rs[0], rs[1], rs[2], b_, t_, n, h),
+                                       dv(l, j, rs[0], rs[1], rs[2], b_, t_, n, h));
   }
 
   void set_layouts() {
-    for (int i = 0; i < 3; ++i) {
-      a.dim(i).set_min(0);
-      da.dim(i).set_min(0);
-      stats.dim(i).set_min(0);
+    set_vectors(q);
+    set_vectors(dout);
+    set_mins(keys);
+    set_mins(values);
+    set_mins(lse);
+    set_mins(delta);
+    if (mask_ != nullptr) set_vectors(*mask_);
+    set_sums_layout(*sums_);
+  }
+
+  void schedule_sums() {
+    Func sums = *sums_;
+    sums.bound(j, 0, kVectors).gpu_blocks(n, h).vectorize(l).unroll(j);
+    sums.update()
+        .reorder(l, j, rs[0], rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
+        .gpu_blocks(n, h)
+        .vectorize(l)
+        .unroll(j)
+        .unroll(rs[0])
+        .unroll(rs[3])
+        .never_partition_all();
+    for (Func f : {dq, dk, dv}) {
+      f.compute_at(sums, rs[1])
+          .store_in(MemoryType::Register)
+          .bound_extent(x, kStep)
+          .bound_extent(y, 1);
+      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
+      f.bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
     }
-    set_vectors(b);
-    set_vectors(db);
-    set_vectors(x);
-    if (dx_ != nullptr) set_vectors(*dx_);
-    if (mask_ != nullptr) {
-      for (int i = 0; i < 4; ++i) mask_->dim(i).set_min(0);
-      if (transposed) mask_->dim(0).set_stride(Expr());
+    dq.update().reorder(l, j, x, RVar("kk$x")).vectorize(l).unroll(j).unroll(x);
+    dk.bound_extent(u, 1).update().reorder(l, j, x, RVar("qk$x")).vectorize(l).unroll(j).unroll(x);
+    dv.bound_extent(u, 1).update().reorder(l, j, x, RVar("qv$x")).vectorize(l).unroll(j).unroll(x);
+  }
+
+  void schedule_tiles() {
+    for (Func f : {qs, douts, limits, lses, deltas}) {
+      f.compute_at(*sums_, rs[5]).store_in(MemoryType::Stack).vectorize(l);
+      f.bound_extent(j, kVectors).bound_extent(t, 1).unroll(j);
+      if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
-    Func out = *out_;
-    std::vector<OutputImageParam> buffers = out.output_buffers();
-    set_vectors(buffers[0]);
-    for (size_t i = 1; i < buffers.size(); ++i) {
-      buffers[i].dim(0).set_stride(1);
-      buffers[i].dim(1).set_stride(kLanes);
+    for (Func f : {qs, douts}) {
+      f.bound_storage(d, kMaxVectors * kLanes);
+      f.split(d, db, r, kLanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
+      for (Func step : f.name() == qs.name() ? turned_q : turned_dout) {
+        step.compute_at(f, j).store_in(MemoryType::Register).vectorize(l).unroll(r);
+        step.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(j, 1);
+        step.bound_extent(db, 1).bound_extent(t, 1).bound_extent(h, 1);
+      }
     }
   }
 
-  template <class Tensor>
-  static void set_vectors(Tensor& tensor) {
-    for (int i = 1; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
-    tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
-    tensor.dim(1).set_stride(kLanes);
-  }
-
-  // Measured like the forward pass: 7 products, of which dq's three and dk's and dv's four reach 76
-  // % of the FMA peak at 1 x 8 x 1024 x 64, 60 % at 2 x 8 x 196 x 32.
-  void schedule_loops() {
-    const int R = rows;
-    Func out = *out_;
-    out.split(y, yo, yi, R, TailStrategy::GuardWithIf)
-        .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
-        .reorder(l, v, yi, tile, group, h)
-        .gpu_blocks(group, h)
-        .vectorize(l)
-        .never_partition_all();
-    for (Func f : {as, das}) {
-      f.compute_at(out, tile).store_in(MemoryType::Stack);
-      f.bound_extent(r, R).bound_extent(t, 1).bound_extent(h, 1);
-      f.reorder(d, r, t, h).reorder_storage(d, r, t, h);
-    }
-    state.compute_at(out, tile).store_in(MemoryType::Stack);
-    state.bound_extent(r, R).bound_extent(t, 1).bound_extent(h, 1).vectorize(l);
-    state.bound_storage(v, kMaxVectors);
-    state.never_partition_all();
-    state.update()
-        .split(v, vo, vi, kPanel, TailStrategy::RoundUp)
-        .reorder(l, vi, r, vo, rb)
-        .vectorize(l)
-        .unroll(vi)
-        .never_partition_all();
-    std::vector<Func> blocks = {s, scores, dp, p, ds};
-    blocks.insert(blocks.end(), products.begin(), products.end());
-    blocks.insert(blocks.end(), staged.begin(), staged.end());
-    for (Func f : blocks) {
-      f.bound_extent(r, R).bound_extent(n, 1).bound_extent(t, 1).bound_extent(h, 1);
-    }
+  void schedule_strips() {
     for (Func f : {p, ds}) {
-      f.compute_at(state, rb).store_in(MemoryType::Stack);
-      f.update().reorder(l, js.x, r, js.y).vectorize(l).unroll(js.x).never_partition_all();
+      f.compute_at(*sums_, rs[4]).store_in(MemoryType::Stack).bound_storage(c, block);
+      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
+      f.bound_extent(h, 1).vectorize(l).unroll(j);
+      f.update().reorder(l, j, js.x, js.y).vectorize(l).unroll(j).unroll(js.x);
+      f.update().never_partition_all();
     }
-    ds.update().unroll(r);
-    scores.compute_at(p, js.y).store_in(MemoryType::Stack);
-    s.compute_at(scores, Var::outermost());
-    dp.compute_at(ds, js.y);
-    for (Func f : {s, scores, dp}) f.bound_extent(j, kPanel).vectorize(l).unroll(j).unroll(r);
-    for (size_t i = 0; i < staged.size(); ++i) {
-      staged[i].compute_at(state, vo).store_in(MemoryType::Stack);
-      staged[i].bound_extent(v, kPanel).vectorize(l).unroll(v).unroll(r);
-      products[i].compute_at(staged[i], Var::outermost());
-      products[i].bound_extent(v, kPanel).vectorize(l).unroll(v).unroll(r);
-      products[i].update().reorder(l, v, r, kk).vectorize(l).unroll(v).unroll(r);
-      products[i].store_in(MemoryType::Register);
+    for (Func f : {near_k, near_v}) {
+      f.compute_at(f.name() == near_k.name() ? p : ds, js.y).store_in(MemoryType::Stack);
+      f.bound_extent(c, kStep).bound_extent(b, 1).bound_extent(n, 1).bound_extent(h, 1);
+      f.bound_storage(d, (kMaxVectors + 1) * kLanes);
+      f.vectorize(d, kLanes, TailStrategy::RoundUp).unroll(c);
     }
-    s.store_in(MemoryType::Register);
-    dp.store_in(MemoryType::Register);
-    s.update().reorder(l, j, r, RVar("k$x")).vectorize(l).unroll(j).unroll(r);
-    dp.update().reorder(l, j, r, RVar("e$x")).vectorize(l).unroll(j).unroll(r);
+    for (Func f : {s, dp}) {
+      f.compute_at(f.name() == s.name() ? p : ds, js.y).store_in(MemoryType::Register);
+      f.bound_extent(j, kVectors).bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1);
+      f.bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(c);
+      f.update()
+          .reorder(l, j, c, RVar(f.name() == s.name() ? "k$x" : "e$x"))
+          .vectorize(l)
+          .unroll(j)
+          .unroll(c);
+    }
   }
+};
+
+// out[bh][row][vector][lane], dk or dv, of the rows of sums from first_row on.
+class AttentionGradRows : public Generator<AttentionGradRows> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  Input<Buffer<float, 5>> sums{"sums"};
+  Input<int> first_row{"first_row"};
+  Input<int> part_keys{"part_keys"};
+  Input<int> key_count{"key_count"};
+  Input<float> factor{"factor"};
+  Output<Buffer<float, 5>> out{"out"};  // [bh][part][row][vector][lane]
+
+  void generate() {
+    RDom y(0, part_keys, "y");
+    y.where(n * part_keys + y < key_count);
+    out(l, v, row, n, h) = undef<float>();
+    out(l, v, y, n, h) =
+        sums(l, v % kVectors, first_row + (v / kVectors) * part_keys + y, n, h) * factor;
+    set_sums_layout(sums);
+    set_vectors(out);
+    out.update().reorder(l, v, y, n, h).gpu_blocks(n, h).vectorize(l).never_partition_all();
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, row{"row"}, n{"n"}, h{"h"};
+};
+
+// out[bh][query][vector][lane], dq, of the rows of sums from first_row on: the parts are added up.
+class AttentionGradQueries : public Generator<AttentionGradQueries> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  Input<Buffer<float, 5>> sums{"sums"};
+  Input<int> first_row{"first_row"};
+  Input<float> factor{"factor"};
+  Output<Buffer<float, 4>> out{"out"};
+
+  void generate() {
+    RDom n(0, sums.dim(3).extent(), "n");
+    const Expr depth = out.dim(1).extent() * kLanes;
+    Func total("total"), block("block");
+    total(l, r, yv, eb, h) = 0.0f;
+    total(l, r, yv, eb, h) +=
+        sums(l, yv % kVectors, first_row + (yv / kVectors) * depth + eb * kLanes + r, n, h);
+    block(l, r, yv, eb, h) = total(l, r, yv, eb, h) * factor;
+    std::vector<Func> steps = transpose_16x16(block, l, r, {yv, eb, h});
+    out(l, eb, y, h) = steps.back()(l, y % kLanes, y / kLanes, eb, h);
+    set_sums_layout(sums);
+    set_vectors(out);
+    out.split(y, yv, r, kLanes, TailStrategy::GuardWithIf)
+        .split(yv, yo, yv, 8, TailStrategy::GuardWithIf)
+        .reorder(l, r, eb, yv, yo, h)
+        .gpu_blocks(yo, h)
+        .vectorize(l)
+        .unroll(r)
+        .never_partition_all();
+    steps.push_back(total);
+    for (Func f : steps) {
+      f.compute_at(out, eb).store_in(MemoryType::Register).vectorize(l).unroll(r);
+      f.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(yv, 1).bound_extent(eb, 1);
+      f.bound_extent(h, 1);
+    }
+    total.update().reorder(l, r, n).vectorize(l).unroll(r);
+  }
+
+ private:
+  Var l{"l"}, r{"r"}, y{"y"}, yv{"yv"}, yo{"yo"}, eb{"eb"}, h{"h"};
 };
 
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionGradTiles, attention_grad_tiles)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionGradRows, attention_grad_rows)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionGradQueries, attention_grad_queries)

@@ -12,37 +12,28 @@ Expr fused_multiply_add(const Expr& a, const Expr& b, const Expr& c) {
 
 Expr larger(const Expr& a, const Expr& b) { return select(lt(a, b), b, a); }
 
-Expr exp_of_scores(const Expr& x) {
-  constexpr float kLowest = -87.3f, kHighest = 88.3f;
-  // x = n ln 2 + r: adding 1.5 * 2^23 rounds to a whole number, which the low bits then hold; 127
-  // more and they are the exponent of 2^n.
-  constexpr float kMagic = 12582912.0f + 127.0f;
-  const Expr limited = select(lt(kHighest, x), kHighest, lt(x, kLowest), kLowest, x);
-  const Expr shifted = fused_multiply_add(limited, 1.44269504088896341f, kMagic);
-  const Expr n = strict_float(shifted - kMagic);
-  Expr r = fused_multiply_add(n, -0.693359375f, limited);
-  r = fused_multiply_add(n, 2.12194440e-4f, r);
-  // 1 + r + r^2 (...), the largest relative error over |r| <= ln 2 / 2 made least: 1.1e-7.
-  Expr p = 0.00831239858f;
-  for (float c : {0.0418912819f, 0.166671194f, 0.499992238f, 1.0f, 1.0f}) {
+Expr exp2_of_scores(const Expr& x) {
+  // Adding 1.5 * 2^23 rounds to a whole number, which the low bits then hold. It is added to the
+  // exponent of 2^r: at -127, where r is 0 and 2^r exactly 1, what is left is 0.
+  constexpr float kMagic = 12582912.0f;
+  const Expr limited = at_least(x, -127.0f);
+  const Expr shifted = strict_float(limited + kMagic);
+  const Expr r = strict_float(limited - strict_float(shifted - kMagic));
+  // The largest relative error over |r| <= 1/2 made least: 1.1e-7.
+  Expr p = 0.0013300062f;
+  for (float c : {0.00966997819f, 0.0555056164f, 0.240222778f, 0.693147181f, 1.0f}) {
     p = fused_multiply_add(p, r, c);
   }
-  const Expr power = reinterpret(Float(32), reinterpret(Int(32), shifted) << 23);
-  return select(lt(x, kLowest), 0.0f, p * power);
+  return reinterpret(Float(32), reinterpret(Int(32), p) + (reinterpret(Int(32), shifted) << 23));
 }
 
 Expr finite_or_zero(const Expr& value) { return select(eq(value, -kInfinity), 0.0f, value); }
 
-Expr reduce_lanes(const std::function<Expr(int lane)>& term,
+Expr reduce_terms(int count, const std::function<Expr(int)>& term,
                   Expr (*combine)(const Expr&, const Expr&)) {
-  std::vector<Expr> terms;
-  for (int lane = 0; lane < kLanes; ++lane) terms.push_back(term(lane));
-  while (terms.size() > 1) {
-    std::vector<Expr> half;
-    for (size_t i = 0; i < terms.size(); i += 2) half.push_back(combine(terms[i], terms[i + 1]));
-    terms = half;
-  }
-  return terms[0];
+  if (count == 1) return term(0);
+  const auto pair = [&](int i) { return combine(term(2 * i), term(2 * i + 1)); };
+  return reduce_terms(count / 2, pair, combine);
 }
 
 }  // namespace ballast::kernels::attention

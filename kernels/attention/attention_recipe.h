@@ -10,23 +10,39 @@
 namespace ballast::kernels::attention {
 
 constexpr int kLanes = 16;
-constexpr int kPanel = 2;        // vectors in a packed panel of columns
 constexpr int kMaxVectors = 16;  // of a row that the tiles' stack has room for: 256 elements
+constexpr int kVectors = 2;      // of queries in a tile
+constexpr int kQueries = kVectors * kLanes;
+constexpr int kStep = 8;  // keys, or elements of a row, in a tile: with 2 vectors, 16 accumulators
+constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr& b,
                                 const Halide::Expr& c);
 Halide::Expr larger(const Halide::Expr& a, const Halide::Expr& b);
 
-// exp for what is at most a little above 0, in a third of exp_f32's instructions: within 2 units of
-// the last place; below -87.3 it is 0 (there are no denormal results), above 88.3 that of 88.3.
-Halide::Expr exp_of_scores(const Halide::Expr& x);
+// 2^x for x < 128 (or NaN) in 12 instructions: within 2 units of the last place, exactly 0 below
+// -127.
+Halide::Expr exp2_of_scores(const Halide::Expr& x);
 
 // value, or 0 for -infinity (the largest score of a row without any): scores less it are not NaN.
 Halide::Expr finite_or_zero(const Halide::Expr& value);
 
-// The terms of all lanes combined pairwise, as a tree.
-Halide::Expr reduce_lanes(const std::function<Halide::Expr(int lane)>& term,
+// `count` terms (a power of two) combined pairwise, as a tree.
+Halide::Expr reduce_terms(int count, const std::function<Halide::Expr(int)>& term,
                           Halide::Expr (*combine)(const Halide::Expr&, const Halide::Expr&));
+
+template <class Tensor>
+void set_mins(Tensor& tensor) {
+  for (int i = 0; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
+}
+
+// The first dimension is the lanes of a vector, the second whole vectors.
+template <class Tensor>
+void set_vectors(Tensor& tensor) {
+  set_mins(tensor);
+  tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
+  tensor.dim(1).set_stride(kLanes);
+}
 
 }  // namespace ballast::kernels::attention

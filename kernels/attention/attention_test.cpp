@@ -196,10 +196,10 @@ TEST(Attention, TinySizes) {
   check_case({1, 1, 3, 4, 16, 16, false, Mask::kAdd, 1, 1, 3});
 }
 
-// Tiles are 12 rows, panels 32 columns, blocks 256 columns.
+// Tiles are 32 queries; blocks 128 keys, of the gradients 64.
 TEST(Attention, SizesAroundTileEdges) {
-  for (int64_t n : {11, 12, 13, 31, 32, 33, 64, 97}) check_case({1, 2, n, n, 16, 16});
-  for (int64_t keys : {255, 256, 257, 513}) check_case({1, 1, 25, keys, 32, 32});
+  for (int64_t n : {7, 8, 9, 31, 32, 33, 64, 97}) check_case({1, 2, n, n, 16, 16});
+  for (int64_t keys : {63, 65, 127, 128, 129, 257, 513}) check_case({1, 1, 25, keys, 32, 32});
   for (int64_t queries : {255, 257, 520}) check_case({1, 1, queries, 29, 32, 32});
 }
 

@@ -1,7 +1,11 @@
-// Attention on CPUs: one work-item takes tiles of `rows` query rows and walks over the keys in
-// blocks, keeping scores and probabilities of one block on its stack (FlashAttention's online
-// softmax: Dao et al. 2022, Milakov and Gimelshein 2018).
+// Attention on CPUs: one work-item takes tiles of 32 queries and walks over the keys in blocks,
+// keeping scores and probabilities of one block on its stack (FlashAttention's online softmax: Dao
+// et al. 2022, Milakov and Gimelshein 2018).
+//
+// Lanes are queries. Everything softmax does to a row is then done lane by lane, elements of k and
+// v are broadcast from where they lie, and only q and the result are transposed.
 #include "kernels/attention/attention_recipe.h"
+#include "kernels/matmul/matmul_shuffle.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 namespace ballast::kernels {
@@ -14,23 +18,22 @@ class AttentionTiles : public Generator<AttentionTiles> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
-  GeneratorParam<int> rows{"rows", 12};
-  GeneratorParam<int> block{"block", 256};
+  GeneratorParam<int> block{"block", 128};
 
-  Input<Buffer<float, 3>> q{"q"};            // [bh][row][d]
-  Input<Buffer<float, 5>> keys{"keys"};      // [bh][panel][d][vector][lane]
-  Input<Buffer<float, 4>> values{"values"};  // [bh][key][vector][lane]
-  Input<int> key_count{"key_count"};
+  Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
+  Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
+  Input<Buffer<float, 3>> values{"values"};  // [bh][key][e]
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
-  Input<int> tiles_per_group{"tiles_per_group"};
 
   void configure() {
-    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 4);
-    out_ = add_output<Buffer<>>("out", std::vector<Type>{Float(32), Float(32)}, 4);
+    if (has_mask) mask_ = add_input<Buffer<float>>("mask", 6);
+    out_ = add_output<Buffer<float>>("out", 4);  // like q
+    lse_ = add_output<Buffer<float>>("lse", 2);  // [bh][query]
   }
 
   void generate() {
+    key_count = keys.dim(1).extent();
     define_scores();
     define_probabilities();
     define_state();
@@ -41,160 +44,193 @@ class AttentionTiles : public Generator<AttentionTiles> {
   }
 
  private:
-  // b counts blocks of keys, j vectors in a block, t tiles of rows, r rows in a tile.
-  Var l{"l"}, v{"v"}, y{"y"}, h{"h"}, r{"r"}, t{"t"}, d{"d"}, b{"b"}, j{"j"}, vo{"vo"}, vi{"vi"},
-      yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
-  RDom k, js, jv, kk, rb;
-  Func qs{"qs"}, dot{"dot"}, s{"s"}, top_lanes{"top_lanes"}, top{"top"}, p{"p"},
-      sum_lanes{"sum_lanes"}, pv{"pv"}, staged{"staged"}, state{"state"}, total{"total"};
+  // l and j are the lane and vector of a query in tile t, c a key in block b, e an element of v in
+  // chunk x, d one of q, db and eb vectors of these.
+  Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, b{"b"}, c{"c"}, u{"u"}, d{"d"}, e{"e"}, x{"x"},
+      db{"db"}, eb{"eb"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
+  Expr key_count;
+  RDom js, ju, rs;
+  Func qs{"qs"}, limits{"limits"}, near{"near"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"},
+      p{"p"}, sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"},
+      row_lse{"row_lse"};
+  std::vector<Func> turned_q, turned_out;
   GeneratorInput<Buffer<float>>* mask_ = nullptr;
-  GeneratorOutput<Buffer<>>* out_ = nullptr;
+  GeneratorOutput<Buffer<float>>*out_ = nullptr, *lse_ = nullptr;
 
-  // Rows past the last repeat it; they are not stored.
-  Expr row() { return min(t * rows + r, q.dim(1).extent() - 1); }
+  // Rows of the state: factors of what was and of what the block adds, then what they apply to.
+  enum Row { kOld, kNew, kTop, kSum, kStats, kFirst = 8 };
 
-  // Keys from here on are hidden from all rows of a tile.
-  Expr tile_limit() { return min(key_count, t * rows + rows + diagonal); }
+  // Keys from here on are hidden from all queries of a tile.
+  Expr tile_limit() { return min(key_count, t * kQueries + kQueries + diagonal); }
 
-  // A strip of scores of one block. Loops that end at tile_limit cost what they compute: Halide
+  // Scores of one block, times log2(e). Loops that end at tile_limit cost what they compute: Halide
   // trims them where the condition of the RDom fails.
   void define_scores() {
-    qs(r, d, t, h) = q(d, row(), h) * scale;
-    k = RDom(0, min(q.dim(0).extent(), kMaxVectors * kLanes), "k");
-    const Expr panel = min(b * (block / kLanes / kPanel) + j / kPanel, keys.dim(3).extent() - 1);
-    dot(l, j, r, b, t, h) = 0.0f;
-    dot(l, j, r, b, t, h) =
-        fused_multiply_add(qs(r, k, t, h), keys(l, j % kPanel, k, panel, h), dot(l, j, r, b, t, h));
+    Func block_of_q("block_of_q");
+    const Expr last = q.dim(2).extent() - 1;
+    block_of_q(l, r, j, db, t, h) =
+        q(l, db, min(t * kQueries + j * kLanes + r, last), h) * (scale * kLog2E);
+    turned_q = transpose_16x16(block_of_q, l, r, {j, db, t, h});
+    qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
+    limits(l, j, t) = cast<float>(min(key_count, t * kQueries + j * kLanes + l + 1 + diagonal));
 
-    js = RDom(0, kPanel, 0, block / kLanes / kPanel, "js");
-    js.where(b * block + js.y * (kLanes * kPanel) < tile_limit());
-    const Expr jj = js.y * kPanel + js.x, key = b * block + jj * kLanes + l;
-    Expr score = dot(l, jj, r, b, t, h);
+    RDom k(0, min(keys.dim(0).extent(), kMaxVectors * kLanes), "k");
+    // Eight rows of k at constant distances: in place, adding their addresses up took as long as
+    // the multiplications.
+    near(d, c, b, t, h) = keys(d, min(b * block + c, key_count - 1), h);
+    dot(l, j, c, b, t, h) = 0.0f;
+    dot(l, j, c, b, t, h) =
+        fused_multiply_add(near(k, c, b, t, h), qs(l, j, k, t, h), dot(l, j, c, b, t, h));
+    js = RDom(0, kStep, 0, block / kStep, "js");
+    js.where(b * block + js.y * kStep < tile_limit());
+    const Expr cc = js.y * kStep + js.x, key = b * block + cc;
+    Expr score = dot(l, j, cc, b, t, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(2).extent();
-      score += (*mask_)(key, row(), h % heads, h / heads);
+      const Expr heads = mask_->dim(4).extent();
+      score += (*mask_)(l, j, min(key, key_count - 1), t, h % heads, h / heads) * kLog2E;
     }
     // As floats, opaque to Halide: otherwise it would put the condition into the loops of dot.
-    const Expr limit = min(key_count, t * rows + r + 1 + diagonal);
-    s(l, j, r, b, t, h) = undef<float>();
-    s(l, jj, r, b, t, h) = select(lt(cast<float>(key), cast<float>(limit)), score, -kInfinity);
+    s(l, j, c, b, t, h) = undef<float>();
+    s(l, j, cc, b, t, h) = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
   }
 
-  // p = exp(s - the block's largest), its sum by lanes, and p v of the block.
+  // p = 2^(s - the block's largest), and its sum. Largest and sum are of every eighth key first:
+  // as many chains of additions as hide their latency.
   void define_probabilities() {
-    jv = RDom(0, block / kLanes, "jv");
-    jv.where(b * block + jv * kLanes < tile_limit());
-    top_lanes(l, r, b, t, h) = -kInfinity;
-    top_lanes(l, r, b, t, h) = larger(top_lanes(l, r, b, t, h), s(l, jv, r, b, t, h));
-    top(r, b, t, h) = reduce_lanes([&](int lane) { return top_lanes(lane, r, b, t, h); }, larger);
-    p(l, j, r, b, t, h) = undef<float>();
-    p(l, jv, r, b, t, h) = exp_of_scores(s(l, jv, r, b, t, h) - finite_or_zero(top(r, b, t, h)));
-    sum_lanes(l, r, b, t, h) = 0.0f;
-    sum_lanes(l, r, b, t, h) += p(l, jv, r, b, t, h);
+    ju = RDom(0, block / kStep, "ju");
+    ju.where(b * block + ju * kStep < tile_limit());
+    tops(l, j, u, b, t, h) = -kInfinity;
+    tops(l, j, u, b, t, h) = larger(tops(l, j, u, b, t, h), s(l, j, ju * kStep + u, b, t, h));
+    top(l, j, b, t, h) = combined(tops, larger);
+    const Expr cc = js.y * kStep + js.x;
+    p(l, j, c, b, t, h) = undef<float>();
+    p(l, j, cc, b, t, h) =
+        exp2_of_scores(s(l, j, cc, b, t, h) - finite_or_zero(top(l, j, b, t, h)));
+    sums(l, j, u, b, t, h) = 0.0f;
+    sums(l, j, u, b, t, h) += p(l, j, ju * kStep + u, b, t, h);
+    sum(l, j, b, t, h) = combined(sums, [](const Expr& a, const Expr& o) { return a + o; });
 
-    kk = RDom(0, block, "kk");
+    RDom kk(0, block, "kk");
     kk.where(b * block + kk < tile_limit());
-    const Expr vector = min(v, min(values.dim(1).extent(), kMaxVectors) - 1);
-    const Expr key = min(b * block + kk, key_count - 1);
-    pv(l, v, r, b, t, h) = 0.0f;
-    pv(l, v, r, b, t, h) = fused_multiply_add(p(kk % kLanes, kk / kLanes, r, b, t, h),
-                                              values(l, vector, key, h), pv(l, v, r, b, t, h));
-    staged(l, v, r, b, t, h) = pv(l, v, r, b, t, h);
+    pv(l, j, e, x, b, t, h) = 0.0f;
+    pv(l, j, e, x, b, t, h) = fused_multiply_add(values(x * kStep + e, b * block + kk, h),
+                                                 p(l, j, kk, b, t, h), pv(l, j, e, x, b, t, h));
   }
 
-  // p v, the sum of p (by lanes) and the largest score over the blocks so far. An update may only
-  // depend on its own element, so each keeps its copy of the latter two: one exponential per vector
-  // of the result and block of keys.
+  Expr combined(Func& partial, Expr (*combine)(const Expr&, const Expr&)) {
+    return reduce_terms(
+        kStep, [&](int i) { return Expr(partial(l, j, i, b, t, h)); }, combine);
+  }
+
+  // Statistics and p v over the blocks so far. All are rows of one Func, as each block must update
+  // all of them: first the statistics (rs.z is 0), then p v in chunks rs.y.
   void define_state() {
-    rb = RDom(0, (key_count + block - 1) / block, "rb");
-    rb.where(rb * block < tile_limit());
-    state(l, v, r, t, h) = Tuple(0.0f, 0.0f, -kInfinity);
-    const Tuple old = state(l, v, r, t, h);
-    const Expr block_top = top(r, rb, t, h), is_up = lt(old[2], block_top);
-    const Expr low = select(is_up, old[2], block_top), high = select(is_up, block_top, old[2]);
-    const Expr e = exp_of_scores(low - finite_or_zero(high));
-    const Expr alpha = select(is_up, e, 1.0f), beta = select(is_up, 1.0f, e);
-    state(l, v, r, t, h) = Tuple(old[0] * alpha + staged(l, v, r, rb, t, h) * beta,
-                                 old[1] * alpha + sum_lanes(l, r, rb, t, h) * beta, high);
+    const Expr chunks = min(values.dim(0).extent(), kMaxVectors * kLanes) / kStep;
+    rs = RDom(0, kStep, 0, chunks, 0, 2, 0, (key_count + block - 1) / block, "rs");
+    rs.where(rs.w * block < tile_limit());
+    rs.where(rs.z == 1 || (rs.y == 0 && rs.x < kStats));
+    state(l, j, row, t, h) = select(row == kTop, -kInfinity, 0.0f);
+    const auto at = [&](const Expr& i) { return Expr(state(l, j, i, t, h)); };
+    const Expr block_top = top(l, j, rs.w, t, h), is_up = lt(at(kTop), block_top);
+    const Expr low = select(is_up, at(kTop), block_top), high = select(is_up, block_top, at(kTop));
+    const Expr ratio = exp2_of_scores(low - finite_or_zero(high));
+    const Expr is_stat = rs.z == 0, target = select(is_stat, rs.x, kFirst + rs.y * kStep + rs.x);
+    const Expr stat =
+        select(rs.x == kOld, select(is_up, ratio, 1.0f), rs.x == kNew, select(is_up, 1.0f, ratio),
+               rs.x == kTop, high, at(kSum) * at(kOld) + sum(l, j, rs.w, t, h) * at(kNew));
+    state(l, j, target, t, h) =
+        select(is_stat, stat, at(target) * at(kOld) + pv(l, j, rs.x, rs.y, rs.w, t, h) * at(kNew));
   }
 
   void define_results() {
-    const Expr sum = reduce_lanes([&](int lane) { return Expr(state(lane, 0, r, t, h)[1]); },
-                                  [](const Expr& a, const Expr& c) { return a + c; });
-    total(r, t, h) =
-        Tuple(select(eq(sum, 0.0f), 0.0f, 1.0f / sum), state(0, 0, r, t, h)[2] + log_f32(sum));
-    const Tuple row_total = total(y % rows, y / rows, h);
-    Func out = *out_;
-    out(l, v, y, h) =
-        Tuple(Expr(state(l, v, y % rows, y / rows, h)[0]) * row_total[0], row_total[1]);
+    const Expr total = state(l, j, kSum, t, h);
+    factor(l, j, t, h) = select(eq(total, 0.0f), 0.0f, 1.0f / total);
+    row_lse(l, j, t, h) = state(l, j, kTop, t, h) * kLn2 + log_f32(total);
+    Func block_of_out("block_of_out");
+    block_of_out(l, r, yv, eb, h) =
+        state(l, yv % kVectors, kFirst + eb * kLanes + r, yv / kVectors, h) *
+        factor(l, yv % kVectors, yv / kVectors, h);
+    turned_out = transpose_16x16(block_of_out, l, r, {yv, eb, h});
+    (*out_)(l, eb, y, h) = turned_out.back()(l, y % kLanes, y / kLanes, eb, h);
+    (*lse_)(y, h) = row_lse(y % kLanes, (y / kLanes) % kVectors, y / kQueries, h);
   }
 
   void set_layouts() {
-    for (int i = 0; i < 3; ++i) q.dim(i).set_min(0);
-    set_vectors(keys);
-    set_vectors(values);
-    if (mask_ != nullptr) {
-      for (int i = 0; i < 4; ++i) mask_->dim(i).set_min(0);
-    }
-    Func out = *out_;
-    std::vector<OutputImageParam> buffers = out.output_buffers();
-    set_vectors(buffers[0]);
-    buffers[1].dim(0).set_stride(1);
+    set_vectors(q);
+    set_vectors(*out_);
+    set_mins(keys);
+    set_mins(values);
+    set_mins(*lse_);
+    if (mask_ != nullptr) set_vectors(*mask_);
   }
 
   void schedule_tiles() {
-    Func out = *out_;
-    out.split(y, yo, yi, rows, TailStrategy::GuardWithIf)
-        .split(yo, group, tile, tiles_per_group, TailStrategy::GuardWithIf)
-        .reorder(l, v, yi, tile, group, h)
-        .gpu_blocks(group, h)
+    Func out = *out_, lse = *lse_;
+    out.split(y, t, yi, kQueries, TailStrategy::GuardWithIf)
+        .split(yi, j, r, kLanes)
+        .reorder(l, r, eb, j, t, h)
+        .gpu_blocks(t, h)
         .vectorize(l)
+        .unroll(r)
         .never_partition_all();
-    for (Func f : {qs, state, total}) {
-      f.compute_at(out, tile).store_in(MemoryType::Stack);
-      f.bound_extent(r, rows).bound_extent(t, 1).bound_extent(h, 1);
+    lse.split(y, t, yi, kQueries, TailStrategy::GuardWithIf)
+        .gpu_blocks(t, h)
+        .never_partition_all()
+        .compute_with(out, t);
+    for (Func f : {qs, limits, state, factor, row_lse}) {
+      f.compute_at(out, t).store_in(MemoryType::Stack).vectorize(l);
+      f.bound_extent(j, kVectors).bound_extent(t, 1).unroll(j);
+      if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
-    // Rows of q, not columns: gathering those took as long as a quarter of the products.
-    qs.reorder(d, r, t, h).reorder_storage(d, r, t, h).bound_storage(d, kMaxVectors * kLanes);
-    state.bound_storage(v, kMaxVectors).vectorize(l).never_partition_all();
+    qs.bound_storage(d, kMaxVectors * kLanes);
+    qs.split(d, db, r, kLanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
+    state.bound_storage(row, kFirst + kMaxVectors * kLanes).never_partition_all();
     state.update()
-        .split(v, vo, vi, kPanel, TailStrategy::RoundUp)
-        .reorder(l, vi, r, vo, rb)
+        .reorder(l, j, rs.x, rs.y, rs.z, rs.w)
         .vectorize(l)
-        .unroll(vi)
+        .unroll(j)
+        .unroll(rs.x)
+        .unroll(rs.z)
         .never_partition_all();
+    for (Func f : turned_q) {
+      f.compute_at(qs, j).bound_extent(j, 1).bound_extent(db, 1).bound_extent(t, 1);
+    }
+    for (Func f : turned_out) f.compute_at(out, eb).bound_extent(yv, 1).bound_extent(eb, 1);
+    for (std::vector<Func>* steps : {&turned_q, &turned_out}) {
+      for (Func f : *steps) {
+        f.store_in(MemoryType::Register).vectorize(l).unroll(r);
+        f.bound_extent(l, kLanes).bound_extent(r, kLanes);
+        f.bound_extent(h, 1);
+      }
+    }
   }
 
-  // Measured by processor time on 2 cores (Zen 5, PoCL 3.1, Nov 2026), which other programs
-  // disturb least: the two products run at 93 to 95 % of the FMA peak; with exp and the rest
-  // 1 x 8 x 1024 x 64 reaches 66 %, 2 x 8 x 196 x 32 45 %.
   void schedule_blocks() {
-    for (Func f : {dot, s, top_lanes, top, p, sum_lanes, pv, staged}) {
-      f.bound_extent(r, rows).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1);
-      f.compute_at(state, rb).store_in(MemoryType::Stack);
+    for (Func f : {dot, s, tops, top, p, sums, sum, pv}) {
+      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1);
+      f.compute_at(state, rs.w).store_in(MemoryType::Stack).vectorize(l).unroll(j);
     }
-    s.bound_storage(j, block / kLanes);
-    s.update().reorder(l, js.x, r, js.y).vectorize(l).unroll(js.x).unroll(r);
+    for (Func f : {s, p}) {
+      f.bound_storage(c, block);
+      f.update().reorder(l, j, js.x, js.y).vectorize(l).unroll(j).unroll(js.x);
+    }
+    for (Func f : {tops, sums}) {
+      f.bound_extent(u, kStep).unroll(u).store_in(MemoryType::Register);
+      f.update().reorder(l, j, u, ju).vectorize(l).unroll(j).unroll(u);
+    }
+    tops.compute_at(top, Var::outermost());
+    sums.compute_at(sum, Var::outermost());
+    near.compute_at(s, js.y)
+        .store_in(MemoryType::Stack)
+        .vectorize(d, kLanes, TailStrategy::RoundUp);
+    near.bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1).unroll(c);
+    near.bound_storage(d, (kMaxVectors + 1) * kLanes);
     dot.compute_at(s, js.y).store_in(MemoryType::Register);
-    dot.bound_extent(j, kPanel).vectorize(l).unroll(j).unroll(r);
-    dot.update().reorder(l, j, r, k).vectorize(l).unroll(j).unroll(r);
-    p.bound_storage(j, block / kLanes);
-    p.update().reorder(l, jv, r).vectorize(l);
-    for (Func f : {top_lanes, sum_lanes}) {
-      f.vectorize(l);
-      f.update().reorder(l, jv, r).vectorize(l);
-    }
-    staged.compute_at(state, vo);
-    pv.compute_at(staged, Var::outermost()).store_in(MemoryType::Register);
-    for (Func f : {staged, pv}) f.bound_extent(v, kPanel).vectorize(l).unroll(v).unroll(r);
-    pv.update().reorder(l, v, r, kk).vectorize(l).unroll(v).unroll(r);
-  }
-
-  template <class Tensor>
-  static void set_vectors(Tensor& tensor) {
-    for (int i = 1; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
-    tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
-    tensor.dim(1).set_stride(kLanes);
+    dot.bound_extent(c, kStep).unroll(c);
+    dot.update().reorder(l, j, c, RVar("k$x")).vectorize(l).unroll(j).unroll(c);
+    pv.compute_at(state, rs.y).store_in(MemoryType::Register);
+    pv.bound_extent(e, kStep).unroll(e);
+    pv.update().reorder(l, j, e, x, RVar("kk$x")).vectorize(l).unroll(j).unroll(e);
   }
 };
 

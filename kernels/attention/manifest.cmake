@@ -4,10 +4,8 @@ foreach(mask "" _mask)
     set(params "has_mask=true")
   endif()
   ballast_kernel(attention_tiles${mask} CLASSES cpu GENERATOR attention_tiles PARAMS ${params})
-  ballast_kernel(attention_dq_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
-                 PARAMS transposed=false ${params})
-  ballast_kernel(attention_dkv_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
-                 PARAMS transposed=true ${params})
+  ballast_kernel(attention_grad_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
+                 PARAMS ${params})
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
   ballast_kernel(attention_out${mask} CLASSES gpu GENERATOR attention_sum PARAMS ${params})
   ballast_kernel(attention_dq${mask} CLASSES gpu GENERATOR attention_sum
@@ -17,10 +15,11 @@ foreach(mask "" _mask)
   ballast_kernel(attention_dv${mask} CLASSES gpu GENERATOR attention_sum
                  PARAMS transposed=true ${params})
 endforeach()
-ballast_kernel(attention_pack CLASSES cpu GENERATOR attention_pack)
-ballast_kernel(attention_pack_shuffled CLASSES cpu GENERATOR attention_pack_shuffled)
 ballast_kernel(attention_copy CLASSES cpu GENERATOR attention_copy)
-ballast_kernel(attention_stats CLASSES cpu GENERATOR attention_stats)
-ballast_kernel(attention_keep GENERATOR attention_keep)
+ballast_kernel(attention_turn_keep CLASSES cpu GENERATOR attention_turn_keep)
+ballast_kernel(attention_turn_add CLASSES cpu GENERATOR attention_turn_add)
+ballast_kernel(attention_grad_rows CLASSES cpu GENERATOR attention_grad_rows)
+ballast_kernel(attention_grad_queries CLASSES cpu GENERATOR attention_grad_queries)
+ballast_kernel(attention_keep CLASSES gpu GENERATOR attention_keep)
 
 ballast_oclgrind_filter(Attention.Tiny*)
