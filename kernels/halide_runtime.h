@@ -43,8 +43,7 @@ struct SourceRules {
   bool fp_contract = false;
   // An output may be the buffer of an input, so `restrict` is dropped.
   bool may_alias = true;
-  // Vectors of 16 are read and written as such wherever they lie, through pointers that loops do
-  // not change and indices that they do.
+  // Memory is accessed through pointers that loops do not change and indices that they do.
   bool direct_access = false;
   std::string options;  // for the OpenCL compiler
 };

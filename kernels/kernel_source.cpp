@@ -31,7 +31,8 @@ void align_private_arrays(std::string& text) {
 }
 
 // "vload16(0, (space type*)base + index)" and "vstore16(value,0, (space type*)base + index);" as
-// accesses to a vector of no alignment: PoCL's take vectors apart and move quarters.
+// accesses to a vector of no alignment: PoCL's take vectors apart and move quarters (a store was
+// three of them and two shuffles).
 void access_whole_vectors(std::string& text) {
   std::set<std::string> types;
   // `open`: the parenthesis before the pointer. Up to the one that matches it becomes the access.
@@ -59,6 +60,29 @@ void access_whole_vectors(std::string& text) {
     text.insert(0, fmt::format("typedef {0}16 {0}16_anywhere "
                                "__attribute__((aligned(sizeof({0}))));\n",
                                name));
+  }
+}
+
+// "x = ballast_prefetch(value, element);" becomes "x = value;", and the access that was `element` a
+// request for its memory, where the compiler makes code for this CPU and not for a simulator.
+void prefetch_elements(std::string& text) {
+  constexpr std::string_view kCall = "ballast_prefetch(";
+  constexpr std::string_view kMacro =
+      "#if defined(__x86_64__) || defined(__aarch64__)\n"
+      "#define PREFETCH(pointer) __builtin_prefetch((const void*)(size_t)(pointer))\n"
+      "#else\n#define PREFETCH(pointer)\n#endif\n";
+  if (text.find(kCall) != std::string::npos) text.insert(0, kMacro);
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const size_t value = at + kCall.size(), comma = text.find(", ", value);
+    const size_t close = text.find(");\n", comma);
+    const std::string element = text.substr(comma + 2, close - comma - 2);
+    text.replace(at, close + 1 - at, text.substr(value, comma - value));
+    const size_t access = text.rfind(" " + element + " = *", at);
+    if (access == std::string::npos) continue;
+    const size_t line = text.rfind('\n', access) + 1, pointer = text.find("*)", access) + 2;
+    text.insert(text.find(";\n", line), ")");
+    text.replace(line, pointer - line, "PREFETCH(");
+    at = line;
   }
 }
 
@@ -133,10 +157,9 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);
   name_lanes(text);
-  if (rules.direct_access) {
-    access_whole_vectors(text);
-    split_sums(text);
-  }
+  access_whole_vectors(text);
+  prefetch_elements(text);
+  if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;
 }
