@@ -14,11 +14,9 @@ foreach(row layer:false rms:true)
   ballast_kernel(norm_apply_${kind} GENERATOR norm_apply PARAMS kind=${kind})
   ballast_kernel(norm_dx_${kind} GENERATOR norm_dx PARAMS kind=${kind})
   ballast_kernel(norm_parameter_sums_${kind} GENERATOR norm_parameter_sums PARAMS is_rms=${is_rms})
-  ballast_kernel(norm_parameter_sums_${kind}_rows GENERATOR norm_parameter_rows CLASSES cpu
-                 PARAMS is_rms=${is_rms})
   # Rows in one pass over memory.
   ballast_kernel(${kind}_norm_rows GENERATOR layer_norm CLASSES cpu PARAMS is_rms=${is_rms})
-  ballast_kernel(${kind}_norm_dx_rows GENERATOR layer_norm_dx CLASSES cpu PARAMS kind=${kind})
+  ballast_kernel(${kind}_norm_grad_rows GENERATOR layer_norm_grad CLASSES cpu PARAMS kind=${kind})
 endforeach()
 
 ballast_kernel(norm_apply_inference GENERATOR norm_apply PARAMS kind=inference)

@@ -43,53 +43,64 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   return recorder.finish();
 }
 
-// Inputs dy, x, rstd, gamma, mean (rms: no mean); output dx.
-Plan fused_dx(const std::string& kind, int64_t rows, int64_t length) {
+// Rows that a CPU's gradient kernel takes: LayerNormGrad::kBlock.
+bool has_fused_grad(DeviceClass device_class, int64_t length) {
+  return device_class == DeviceClass::kCpu && length >= 64;
+}
+
+// How many rows share a part of dgamma and dbeta.
+int64_t parameter_chunk(DeviceClass device_class, int64_t rows, int64_t length) {
+  if (has_fused_grad(device_class, length)) {
+    // dy and x of a group stay in the second cache; there are groups for all cores.
+    constexpr int64_t kElements = 65536, kGroups = 8;
+    return std::max<int64_t>(1, std::min(kElements / length, ceil_div(rows, kGroups)));
+  }
+  // As many chunks as keep all cores busy beside the vectors across; each long enough to be worth
+  // the second pass over what it leaves.
+  const int64_t wanted = (device_class == DeviceClass::kCpu ? 16 : 256) / ceil_div(length, 64) + 1;
+  return ceil_div(rows, std::clamp<int64_t>(rows / 16, 1, wanted));
+}
+
+// Inputs dy, x, rstd, gamma, mean (rms: no mean); outputs dx, and by chunk of rows the sums of dy
+// x', and of dy.
+Plan fused_grad(const std::string& kind, int64_t rows, int64_t length, int64_t chunk) {
   const DeviceClass cpu = DeviceClass::kCpu;
   const AxisView view(cpu, {rows, length}, 1);
-  const std::string kernel = kind + "_norm_dx_rows";
+  const std::string kernel = kind + "_norm_grad_rows";
+  const auto sums = [&](uint32_t slot) {
+    return Operand{slot, kF32, {length, ceil_div(rows, chunk)}, {1, length}, {}};
+  };
+  const bool is_rms = kind == "rms";
   std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
-                               view.rows_per_group(), Operand{3, kF32, {length}, {1}, {}}};
-  if (kind != "rms") args.push_back(view.per_line(4));
-  args.push_back(view.tensor(kind == "rms" ? 4 : 5));
+                               static_cast<int32_t>(chunk), Operand{3, kF32, {length}, {1}, {}}};
+  uint32_t slot = 4;
+  if (!is_rms) args.push_back(view.per_line(slot++));
+  args.push_back(view.tensor(slot++));
+  args.push_back(sums(slot++));
+  if (!is_rms) args.push_back(sums(slot));
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel(kernel, cpu), kernel, args);
   return recorder.finish();
 }
 
-bool sums_by_rows(DeviceClass device_class, int64_t length) {
-  return device_class == DeviceClass::kCpu && length % kLanes == 0 && length <= kLongestCachedRow;
-}
-
 // Inputs dy, x, rstd, mean (rms: no mean); outputs by chunk of rows the sums of dy x', and of dy.
 Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t rows, int64_t length,
                     int64_t chunk) {
-  const bool is_rows = sums_by_rows(device_class, length);
-  const std::string kernel = fmt::format("norm_parameter_sums_{}{}", kind, is_rows ? "_rows" : "");
+  const std::string kernel = "norm_parameter_sums_" + kind;
   const auto lines = [&](uint32_t slot, int64_t count) {
-    if (!is_rows) return Operand{slot, kF32, {length, count}, {1, length}, {}};
-    return Operand{slot, kF32, {kLanes, length / kLanes, count}, {1, kLanes, length}, {}};
+    return Operand{slot, kF32, {length, count}, {1, length}, {}};
   };
-  const auto tensor = [&](uint32_t slot) { return lines(slot, rows); };
   const auto by_row = [&](uint32_t slot) { return Operand{slot, kF32, {rows}, {1}, {}}; };
-  const auto result = [&](uint32_t slot) { return lines(slot, (rows + chunk - 1) / chunk); };
-  std::vector<HostArg> args = {tensor(0), tensor(1), by_row(2), static_cast<int32_t>(chunk)};
+  const int64_t chunks = ceil_div(rows, chunk);
+  std::vector<HostArg> args = {lines(0, rows), lines(1, rows), by_row(2),
+                               static_cast<int32_t>(chunk)};
   uint32_t slot = 3;
   if (kind != "rms") args.push_back(by_row(slot++));
-  args.push_back(result(slot++));
-  if (kind != "rms") args.push_back(result(slot));
+  args.push_back(lines(slot++, chunks));
+  if (kind != "rms") args.push_back(lines(slot, chunks));
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel(kernel, device_class), kernel, args);
   return recorder.finish();
-}
-
-int64_t parameter_chunk(DeviceClass device_class, int64_t rows, int64_t length) {
-  // As many chunks as keep all cores busy beside the vectors across; each long enough to be worth
-  // the second pass over what it leaves.
-  const int64_t across = sums_by_rows(device_class, length) ? 1 : (length + 63) / 64;
-  const int64_t wanted = (device_class == DeviceClass::kCpu ? 16 : 256) / across + 1;
-  const int64_t chunks = std::clamp<int64_t>(rows / 16, 1, wanted);
-  return (rows + chunks - 1) / chunks;
 }
 
 struct GradSlots {
@@ -105,32 +116,31 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
     if (!is_rms) builder.append(sum_first(device_class, 0, length), {s.x, s.dbeta});
     return builder.finish();
   }
-  if (is_fused(device_class, rows, length)) {
-    std::vector<uint32_t> slots = {s.dy, s.x, s.rstd, s.gamma};
-    if (!is_rms) slots.push_back(s.mean);
-    slots.push_back(s.dx);
-    builder.append(fused_dx(kind, rows, length), slots);
+  const int64_t chunk = parameter_chunk(device_class, rows, length);
+  const int64_t chunks = ceil_div(rows, chunk);
+  const auto partial = [&](uint32_t whole) {
+    return chunks == 1 ? whole : builder.add_region(bytes_of(chunks * length));
+  };
+  const uint32_t dgamma = partial(s.dgamma), dbeta = is_rms ? 0 : partial(s.dbeta);
+  if (has_fused_grad(device_class, length)) {
+    std::vector<uint32_t> slots = {s.dy, s.x, s.rstd, s.gamma, s.dx, dgamma};
+    if (!is_rms) slots = {s.dy, s.x, s.rstd, s.gamma, s.mean, s.dx, dgamma, dbeta};
+    builder.append(fused_grad(kind, rows, length, chunk), slots);
   } else {
     const uint32_t products = builder.add_region(bytes_of(rows));
     const uint32_t slopes = is_rms ? 0 : builder.add_region(bytes_of(rows));
     std::vector<uint32_t> sums = {s.dy, s.x, s.rstd, s.gamma, products};
     std::vector<uint32_t> dx = {s.dy, s.x, s.gamma, s.rstd, products, s.dx};
+    std::vector<uint32_t> parameters = {s.dy, s.x, s.rstd, dgamma};
     if (!is_rms) {
       sums = {s.dy, s.x, s.rstd, s.gamma, s.mean, products, slopes};
       dx = {s.dy, s.x, s.gamma, s.rstd, products, s.mean, slopes, s.dx};
+      parameters = {s.dy, s.x, s.rstd, s.mean, dgamma, dbeta};
     }
     builder.append(norm_sums(device_class, kind, rows, length), sums);
     builder.append(norm_dx(device_class, kind, layer_view(rows, length), length), dx);
+    builder.append(parameter_sums(device_class, kind, rows, length, chunk), parameters);
   }
-  const int64_t chunk = parameter_chunk(device_class, rows, length);
-  const int64_t chunks = (rows + chunk - 1) / chunk;
-  const auto partial = [&](uint32_t whole) {
-    return chunks == 1 ? whole : builder.add_region(bytes_of(chunks * length));
-  };
-  const uint32_t dgamma = partial(s.dgamma), dbeta = is_rms ? 0 : partial(s.dbeta);
-  std::vector<uint32_t> slots = {s.dy, s.x, s.rstd, dgamma};
-  if (!is_rms) slots = {s.dy, s.x, s.rstd, s.mean, dgamma, dbeta};
-  builder.append(parameter_sums(device_class, kind, rows, length, chunk), slots);
   if (chunks > 1) {
     builder.append(sum_first(device_class, chunks, length), {dgamma, s.dgamma});
     if (!is_rms) builder.append(sum_first(device_class, chunks, length), {dbeta, s.dbeta});

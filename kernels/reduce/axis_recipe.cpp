@@ -74,11 +74,7 @@ std::vector<Var> AxisNest::place_vars() const {
 }
 
 Fold::Fold(const AxisNest& nest, const std::string& name, const std::vector<Term>& terms)
-    : place_(nest.place()),
-      count_(terms.size()),
-      lanes_(name + "_lanes"),
-      across_(name + "_across"),
-      total_(name) {
+    : place_(nest.place()), count_(terms.size()), lanes_(name + "_lanes"), total_(name) {
   nest.is_rows ? fold_rows(nest, terms) : fold_columns(nest, terms);
 }
 
@@ -123,16 +119,19 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
     tail_ = RDom(0, select(whole * kVector < nest.length, 1, 0), "tail");
     update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
   }
-  across_(kLane, row) = each(count_, [&](size_t k) {
+  Func across(total_.name() + "_across");
+  across(kLane, row) = each(count_, [&](size_t k) {
     return tree(terms[k].kind, parts, [&](int part) {
       return element(lanes_, {kLane, part, row}, k, count_);
     });
   });
-  total_(row) = each(count_, [&](size_t k) {
-    return tree(terms[k].kind, lanes, [&](int lane) {
-      return element(across_, {lane, row}, k, count_);
-    });
-  });
+  const auto combine = [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    std::vector<Expr> both;
+    for (size_t k = 0; k < count_; ++k) both.push_back(combined(terms[k].kind, a[k], b[k]));
+    return both;
+  };
+  lane_fold_ = {LaneFold(across, lanes, {row}, combine)};
+  total_(row) = Tuple(lane_fold_[0].total());
 }
 
 AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_group)
@@ -220,8 +219,7 @@ void AxisSchedule::keep(Fold& fold) {
       .unroll(fold.steps_.x);
   fold.lanes_.update(1).reorder(kLane, fold.rest_).vectorize(kLane);
   fold.lanes_.update(2).reorder(kLane, fold.tail_).vectorize(kLane);
-  fold.across_.compute_at(out_, nest_.row).store_in(MemoryType::Stack);
-  fold.across_.bound(kLane, 0, kVector).vectorize(kLane).bound_storage(nest_.row, 1);
+  fold.lane_fold_[0].keep(out_, nest_.row);
 }
 
 void AxisSchedule::keep_row(Func values, int longest) {
@@ -239,6 +237,11 @@ void AxisSchedule::add_output(Func per_line, Expr rows_per_group) {
       .gpu_blocks(group_)
       .never_partition(nest_.row)
       .compute_with(out_, nest_.row);
+}
+
+void AxisSchedule::add_by_group(Func func, Expr groups) {
+  func.output_buffers()[0].dim(func.dimensions() - 1).set_bounds(0, groups);
+  func.rename(nest_.row, group_).gpu_blocks(group_).compute_with(out_, group_);
 }
 
 }  // namespace ballast::kernels

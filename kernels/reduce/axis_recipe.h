@@ -9,9 +9,8 @@
 // The order of additions depends on the extents only.
 #pragma once
 
-#include <Halide.h>
+#include "kernels/reduce/lane_fold.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,8 @@ class Fold {
 
   std::vector<Halide::Expr> place_;
   size_t count_;
-  Halide::Func lanes_, across_, total_;
+  Halide::Func lanes_, total_;
+  std::vector<LaneFold> lane_fold_;  // one, for rows
   Halide::RDom steps_, rest_, tail_;
 };
 
@@ -68,6 +68,9 @@ class AxisSchedule {
   void keep(Halide::Func per_line);                 // one value by line
   void keep_row(Halide::Func values, int longest);  // a line's values; rows on CPUs only
   void add_output(Halide::Func per_line, Halide::Expr rows_per_group);  // rows only
+  // What a CPU's work-group makes once, after its rows; the last dimension of `func`, called like
+  // the nest's rows (Halide fuses loops of one name), counts groups.
+  void add_by_group(Halide::Func func, Halide::Expr groups);
 
  private:
   void vectorize_columns(Halide::Stage stage);

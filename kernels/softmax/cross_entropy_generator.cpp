@@ -1,6 +1,8 @@
 // Softmax cross entropy with integer labels and label smoothing, forward and backward.
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
+#include "kernels/reduce/prefetch.h"
+#include "kernels/softmax/softmax_recipe.h"
 
 #include <cmath>
 
@@ -27,7 +29,9 @@ class CrossEntropy : public AxisGenerator<CrossEntropy> {
     AxisNest nest = make_nest();
     Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
     const Expr shifted = logits(nest.at(nest.r)) - peak[0];
-    Fold total(nest, "total", {{FoldKind::kSum, exp_f32(shifted)}, {FoldKind::kSum, shifted}});
+    const Expr exponential = with_next_row(nest, exp_of_negative(shifted), logits(nest.at(nest.r)),
+                                           logits.dim(1).extent());
+    Fold total(nest, "total", {{FoldKind::kSum, exponential}, {FoldKind::kSum, shifted}});
     const Expr label = labels(nest.place());
     const Expr is_valid = label >= 0 && label < nest.length;
     const Expr chosen = logits(nest.at(clamp(label, 0, nest.length - 1))) - peak[0];
@@ -63,7 +67,9 @@ class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
     AxisNest nest = make_nest();
     Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
     Func e("e"), scale("scale"), bias("bias");
-    e(nest.at_vars()) = exp_f32(logits(nest.at(nest.r)) - peak[0]);
+    const Expr logit = logits(nest.at(nest.r));
+    e(nest.at_vars()) =
+        with_next_row(nest, exp_of_negative(logit - peak[0]), logit, logits.dim(1).extent());
     const Expr exponential = e(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, exponential}});
     const Expr label = labels(nest.place());

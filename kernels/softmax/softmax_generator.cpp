@@ -1,6 +1,8 @@
 // Softmax and log-softmax along one axis, and their gradients in terms of the results.
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
+#include "kernels/reduce/prefetch.h"
+#include "kernels/softmax/softmax_recipe.h"
 
 namespace ballast::kernels {
 namespace {
@@ -23,7 +25,7 @@ class Softmax : public AxisGenerator<Softmax> {
     const Expr x = in(nest.at(nest.r));
     Fold peak(nest, "peak", {{FoldKind::kMax, x}});
     Func e("e"), scale("scale");
-    e(nest.at_vars()) = exp_f32(x - peak[0]);
+    e(nest.at_vars()) = with_next_row(nest, exp_of_negative(x - peak[0]), x, in.dim(1).extent());
     const Expr exponential = e(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, exponential}});
     scale(nest.place_vars()) = is_log ? log_f32(total[0]) : 1.0f / total[0];
@@ -53,8 +55,12 @@ class SoftmaxGrad : public AxisGenerator<SoftmaxGrad> {
     AxisNest nest = make_nest();
     const Expr g = dy(nest.at(nest.r)), result = y(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, is_log ? g : strict_float(g * result)}});
-    dx(nest.at_vars()) = is_log ? strict_float(g - exp_f32(result) * total[0])
-                                : strict_float((g - total[0]) * result);
+    Expr value = is_log ? strict_float(g - exp_f32(result) * total[0])
+                        : strict_float((g - total[0]) * result);
+    for (const Expr& input : {g, result}) {
+      value = with_next_row(nest, value, input, dy.dim(1).extent());
+    }
+    dx(nest.at_vars()) = value;
     AxisSchedule schedule = make_schedule(nest, dx, rows_per_group);
     schedule.keep(total);
   }
