@@ -13,6 +13,8 @@ endforeach()
 foreach(dtype f32 i32)
   foreach(kind argmax argmin)
     ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
+    ballast_kernel(${kind}_rows_${dtype} GENERATOR arg_rows CLASSES cpu
+                   PARAMS kind=${kind} dtype=${dtype})
   endforeach()
 endforeach()
 

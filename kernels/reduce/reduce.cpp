@@ -56,14 +56,19 @@ struct Reduction {
 int64_t chunk_count(DeviceClass device_class, const View& view, int64_t parts) {
   const bool is_cpu = device_class == DeviceClass::kCpu;
   const int64_t elements_per_chunk = is_cpu ? 16384 : 2048;
-  const int64_t enough = is_cpu ? 8 : 256;
+  const int64_t enough = is_cpu ? 4 : 256;
   if (parts >= enough) return 1;
   const int64_t elements = view.outer * view.axis * view.inner;
   const int64_t wanted = std::min(enough / parts, elements / (parts * elements_per_chunk));
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(view.axis, 1));
 }
 
-constexpr int64_t kRowWidth = 32;  // ReduceRows::kWidth
+constexpr int64_t kRowStep = 64;  // ReduceRows::kStep
+
+// How many columns a CPU's work-group takes: as in ReduceColumns.
+int64_t columns_per_group(const View& view) {
+  return view.inner % 256 == 0 || view.inner >= 1000 ? 256 : 64;
+}
 
 // One launch: `view` in slot `from` to [outer, chunks, inner] in slot `to` (to [outer, chunks] for
 // rows: the chunks of a row side by side).
@@ -79,23 +84,21 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const View& vie
   };
   const auto steps = static_cast<int32_t>(chunk);
   if (is_rows) {
-    constexpr int64_t kElements = 8192;  // per work-group
+    // Enough elements by work-group to hide its start, enough groups to share between cores.
+    constexpr int64_t kElements = 32768, kGroups = 16;
     const int64_t rows =
-        std::clamp<int64_t>(kElements / std::max<int64_t>(chunk, 1), 1, view.outer);
-    recorder.call(
-        function, kernel,
-        {operand(from, {view.axis, view.outer}, {1, view.axis}), steps, static_cast<int32_t>(rows),
-         divisor, operand(to, {chunks, view.outer}, {1, chunks})});
+        std::min(kElements / std::max<int64_t>(chunk, 1), chunks * view.outer / kGroups);
+    recorder.call(function, kernel,
+                  {operand(from, {view.axis, view.outer}, {1, view.axis}), steps,
+                   static_cast<int32_t>(std::max<int64_t>(rows, 1)), divisor,
+                   operand(to, {chunks, view.outer}, {1, chunks})});
     return;
   }
-  const bool has_lanes = reduction.device_class == DeviceClass::kCpu && view.inner % kLanes == 0;
-  const int64_t lanes = has_lanes ? kLanes : 1, x = view.inner / lanes;
   recorder.call(
       function, kernel,
-      {operand(from, {lanes, x, view.axis, view.outer},
-               {1, lanes, view.inner, view.inner * view.axis}),
+      {operand(from, {view.inner, view.axis, view.outer}, {1, view.inner, view.inner * view.axis}),
        steps, divisor,
-       operand(to, {lanes, x, chunks, view.outer}, {1, lanes, view.inner, view.inner * chunks})});
+       operand(to, {view.inner, chunks, view.outer}, {1, view.inner, view.inner * chunks})});
 }
 
 struct Chunking {
@@ -104,8 +107,10 @@ struct Chunking {
 
 Chunking choose_chunking(DeviceClass device_class, const View& view) {
   const bool is_rows = view.inner == 1;
-  const int64_t parts = is_rows ? view.outer : view.outer * ((view.inner + 63) / 64);
-  const int64_t unit = is_rows ? kRowWidth : 1;
+  const int64_t by_group = device_class == DeviceClass::kCpu ? columns_per_group(view) : 64;
+  const int64_t parts =
+      is_rows ? view.outer : view.outer * ((view.inner + by_group - 1) / by_group);
+  const int64_t unit = is_rows ? kRowStep : 1;
   const int64_t wanted = chunk_count(device_class, view, parts);
   const int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
   if (size == 0) return {1, unit};
@@ -122,7 +127,7 @@ Plan plan_single(const Reduction& reduction, const View& view, float divisor) {
   }
   reduce_once(recorder, reduction, view, 0, 2, chunking.count, chunking.size, 1);
   const View partial{view.outer, chunking.count, view.inner};
-  const int64_t all = (chunking.count + kRowWidth - 1) / kRowWidth * kRowWidth;
+  const int64_t all = (chunking.count + kRowStep - 1) / kRowStep * kRowStep;
   reduce_once(recorder, reduction, partial, 2, 1, 1, all, divisor);
   return recorder.finish(static_cast<uint64_t>(view.outer * chunking.count * view.inner) *
                          size_of(reduction.dtype));
@@ -155,22 +160,25 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
     (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= shape[d];
   }
   if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
-  const std::string kernel = fmt::format("{}_{}", kind, name_of(input.dtype));
-  // Rows lie in lanes where there is no inner dimension.
   const bool is_rows = view.inner == 1;
-  const int64_t across = is_rows ? view.outer : view.inner;
-  const bool has_lanes = device_class == DeviceClass::kCpu && across % kLanes == 0;
-  const int64_t lanes = has_lanes ? kLanes : 1, x = across / lanes;
-  const int64_t outer = is_rows ? 1 : view.outer;
-  const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel,
-                {Operand{0,
-                         input.dtype,
-                         {lanes, x, view.axis, outer},
-                         {between, between * lanes, step, view.inner * view.axis},
-                         {}},
-                 Operand{1, DType::kI32, {lanes, x, outer}, {1, lanes, across}, {}}});
+  if (is_rows && device_class == DeviceClass::kCpu && view.axis >= kLanes) {
+    const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
+    const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
+    recorder.call(aot_kernel(kernel, device_class), kernel,
+                  {Operand{0, input.dtype, {view.axis, view.outer}, {1, view.axis}, {}},
+                   static_cast<int32_t>(rows), Operand{1, DType::kI32, {view.outer}, {1}, {}}});
+    return recorder.finish();
+  }
+  // Rows lie across where there is no inner dimension.
+  const std::string kernel = fmt::format("{}_{}", kind, name_of(input.dtype));
+  const int64_t across = is_rows ? view.outer : view.inner, outer = is_rows ? 1 : view.outer;
+  const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
+  recorder.call(
+      aot_kernel(kernel, device_class), kernel,
+      {Operand{
+           0, input.dtype, {across, view.axis, outer}, {between, step, view.inner * view.axis}, {}},
+       Operand{1, DType::kI32, {across, outer}, {1, across}, {}}});
   return recorder.finish();
 }
 

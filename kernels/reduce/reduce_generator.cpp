@@ -2,6 +2,7 @@
 // additions depends on extents and `chunk` only.
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/reduce/lane_fold.h"
 
 #include <cmath>
 
@@ -47,11 +48,13 @@ class ReduceGenerator : public Generator<Derived> {
 };
 
 // Along the dense axis: in(r, row) -> out(c, row), c counting chunks of `chunk` elements (a
-// multiple of kWidth) of a row. Whole vectors of a chunk go to kWidth partial totals; what is left
-// of the row goes to the last chunk's.
+// multiple of kStep) of a row. Whole steps of a chunk go to kParts vectors side by side, and what
+// is left of the row to its last chunk: whole vectors, then the last sixteen elements, of which
+// only new ones count. Rows shorter than a vector, and the last elements on a GPU, are taken one by
+// one.
 class ReduceRows : public ReduceGenerator<ReduceRows> {
  public:
-  static constexpr int kWidth = 32;
+  static constexpr int kStep = 64;
   Input<Buffer<>> in{"in", 2};
   Input<int> chunk{"chunk"};
   Input<int> rows_per_group{"rows_per_group"};
@@ -64,29 +67,49 @@ class ReduceRows : public ReduceGenerator<ReduceRows> {
   }
 
   void generate() {
-    const Expr length = in.dim(0).extent();
-    const Expr whole = (length / kWidth) * kWidth;
-    const Expr start = c * chunk;
-    lanes(l, c, row) = identity_of(kind, type());
-    steps = RDom(0, chunk / kWidth, "steps");
-    steps.where(start + steps * kWidth + kWidth <= length);
-    lanes(l, c, row) = fold(kind, lanes(l, c, row), value(in(start + steps * kWidth + l, row)));
-    rest(c, row) = identity_of(kind, type());
-    RDom tail(0, length - whole, "tail");
-    tail.where(start <= whole && whole < start + chunk);
-    rest(c, row) = fold(kind, rest(c, row), value(in(whole + tail, row)));
-    // Neighbours pairwise: shorter chains, smaller error.
-    std::vector<Expr> totals;
-    for (int i = 0; i < kWidth; ++i) totals.push_back(lanes(i, c, row));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = fold(kind, totals[2 * i], totals[2 * i + 1]);
-      }
+    const int parts = is_gpu() ? 1 : kStep / kLanes, width = kStep / parts;
+    const Expr length = in.dim(0).extent(), start = c * chunk, whole = length / kStep * kStep;
+    const Expr is_last = start <= whole && whole < start + chunk;
+    lanes(l, part, c, row) = identity_of(kind, type());
+    steps = RDom(0, parts, 0, chunk / kStep, "steps");
+    steps.where(start + steps.y * kStep + kStep <= length);
+    take(steps.x, start + steps.y * kStep + steps.x * width);
+    if (!is_gpu()) {
+      rest = RDom(0, (length - whole) / kLanes, "rest");
+      rest.where(is_last);
+      take(0, whole + rest * kLanes);
+      tail = RDom(0, select(length >= kLanes && length % kLanes != 0, 1, 0), "tail");
+      tail.where(is_last);
+      take(1, length - kLanes + tail, l >= kLanes - length % kLanes);
     }
-    out(c, row) = finish(fold(kind, totals[0], rest(c, row)), divisor);
+    singles(c, row) = identity_of(kind, type());
+    const Expr is_single = is_gpu() ? is_last : length < kLanes;
+    RDom single(0, select(is_gpu() || length < kLanes, length - whole, 0), "single");
+    single.where(is_single);
+    singles(c, row) = fold(kind, singles(c, row), value(in(whole + single, row)));
+
+    Func across("across");
+    Expr all = lanes(l, 0, c, row);
+    if (!is_gpu()) {
+      all = fold(kind, fold(kind, all, lanes(l, 1, c, row)),
+                 fold(kind, lanes(l, 2, c, row), lanes(l, 3, c, row)));
+    }
+    across(l, c, row) = all;
+    LaneFold lane_fold(across, width, {c, row}, [&](const auto& a, const auto& b) {
+      return std::vector<Expr>{fold(kind, a[0], b[0])};
+    });
+    out(c, row) = finish(fold(kind, lane_fold.total()[0], singles(c, row)), divisor);
+    schedule_rows(lane_fold);
   }
 
-  void schedule() {
+ private:
+  // What lies in the vector at `start` goes to the lanes of `to`.
+  void take(const Expr& to, const Expr& start, const Expr& is_new = Expr()) {
+    const Expr old = lanes(l, to, c, row), next = fold(kind, old, value(in(start + l, row)));
+    lanes(l, to, c, row) = is_new.defined() ? select(is_new, next, old) : next;
+  }
+
+  void schedule_rows(LaneFold& lane_fold) {
     for (int d = 0; d < 2; ++d) {
       in.dim(d).set_min(0);
       out.dim(d).set_min(0);
@@ -96,33 +119,36 @@ class ReduceRows : public ReduceGenerator<ReduceRows> {
       Func(out).gpu_blocks(c, row);
       lanes.compute_at(out, c).gpu_threads(l).store_in(MemoryType::GPUShared);
       lanes.update().gpu_threads(l);
-      rest.compute_at(out, c).store_in(MemoryType::Stack);
+      singles.compute_at(out, c).store_in(MemoryType::Stack);
       return;
     }
     Func(out)
         .split(row, group, row, rows_per_group, TailStrategy::GuardWithIf)
         .reorder(row, c, group)
         .gpu_blocks(c, group);
-    lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kWidth);
-    lanes.vectorize(l, kLanes).unroll(l);
-    lanes.update().reorder(l, steps).vectorize(l, kLanes).unroll(l);
-    rest.compute_at(out, row).store_in(MemoryType::Stack);
+    lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
+    lanes.bound(part, 0, kStep / kLanes).unroll(part);
+    lanes.update(0).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
+    lanes.update(1).reorder(l, rest).vectorize(l);
+    lanes.update(2).reorder(l, tail).vectorize(l);
+    singles.compute_at(out, row).store_in(MemoryType::Stack);
+    lane_fold.keep(out, row);
   }
 
- private:
-  Var l{"l"}, c{"c"}, row{"row"};
-  Func lanes{"lanes"}, rest{"rest"};
-  RDom steps;
+  Var l{"l"}, part{"part"}, c{"c"}, row{"row"};
+  Func lanes{"lanes"}, singles{"singles"};
+  RDom steps, rest, tail;
 };
 
-// Across the dense axis: in(lane, x, r, outer) -> out(lane, x, c, outer), c counting chunks of
-// `chunk` steps of r. Lanes as in loops.h: 16 or 1.
+// Across the dense axis: in(i, r, outer) -> out(i, c, outer), c counting chunks of `chunk` steps of
+// r. Several vectors side by side along i, the last of a row moved inwards over its neighbour:
+// whole cache lines, and many totals in flight. The order of additions is that along r in any case.
 class ReduceColumns : public ReduceGenerator<ReduceColumns> {
  public:
-  Input<Buffer<>> in{"in", 4};
+  Input<Buffer<>> in{"in", 3};
   Input<int> chunk{"chunk"};
   Input<float> divisor{"divisor"};
-  Output<Buffer<>> out{"out", 4};
+  Output<Buffer<>> out{"out", 3};
 
   void configure() {
     in.set_type(type());
@@ -130,103 +156,55 @@ class ReduceColumns : public ReduceGenerator<ReduceColumns> {
   }
 
   void generate() {
-    total(l, x, c, o) = identity_of(kind, type());
+    total(i, c, o) = identity_of(kind, type());
     steps = RDom(0, chunk, "steps");
-    steps.where(c * chunk + steps < in.dim(2).extent());
-    total(l, x, c, o) = fold(kind, total(l, x, c, o), value(in(l, x, c * chunk + steps, o)));
-    out(l, x, c, o) = finish(total(l, x, c, o), divisor);
+    steps.where(c * chunk + steps < in.dim(1).extent());
+    total(i, c, o) = fold(kind, total(i, c, o), value(in(i, c * chunk + steps, o)));
+    out(i, c, o) = finish(total(i, c, o), divisor);
   }
 
   void schedule() {
-    for (int d = 0; d < 4; ++d) {
+    for (int d = 0; d < 3; ++d) {
       in.dim(d).set_min(0);
       out.dim(d).set_min(0);
     }
-    const Var xo("xo"), xi("xi");
-    const Expr lanes = out.dim(0).extent(), width = out.dim(1).extent();
+    const Var block("block"), inner("inner");
+    const Expr width = out.dim(0).extent();
+    Func func = out;
     if (is_gpu()) {
       constexpr int kItems = 64;
-      Func(out).bound(l, 0, 1).split(x, xo, xi, kItems, TailStrategy::GuardWithIf);
-      Func(out).reorder(l, xi, xo, c, o).gpu_blocks(xo, c, o).gpu_threads(xi);
-      total.compute_at(out, xi).store_in(MemoryType::Stack);
+      func.split(i, block, inner, kItems, TailStrategy::GuardWithIf);
+      func.reorder(inner, block, c, o).gpu_blocks(block, c, o).gpu_threads(inner);
+      total.compute_at(func, inner).store_in(MemoryType::Stack);
       return;
     }
-    // kBlock vectors side by side: whole cache lines, and more than one sum in flight.
-    constexpr int kBlock = 4;
-    const Expr is_block = lanes == kLanes && width % kBlock == 0;
-    const Expr is_vector = lanes == kLanes;
-    Func func = out;
-    func.reorder(l, x, c, o);
-    func.specialize(is_block)
-        .split(x, xo, xi, kBlock, TailStrategy::RoundUp)
-        .vectorize(l, kLanes)
-        .unroll(xi)
-        .gpu_blocks(xo, c, o);
-    func.specialize(is_vector)
-        .split(x, xo, xi, 1, TailStrategy::RoundUp)
-        .vectorize(l, kLanes)
-        .gpu_blocks(xo, c, o);
-    func.specialize(lanes == 1).split(x, xo, xi, 1, TailStrategy::RoundUp).gpu_blocks(xo, c, o);
-    func.specialize_fail("lanes are 16 or 1");
-    total.compute_at(func, xo).store_in(MemoryType::Stack);
-    Stage update = total.update().reorder(l, x, steps);
+    // Wide blocks read a row as it lies in memory; 16 totals are half of the registers. Halide
+    // wants the conditions in this order at each stage.
+    std::vector<int> widths{4 * kLanes, kLanes};
+    if (type().bytes() <= 4) widths.insert(widths.begin(), 16 * kLanes);
+    const auto fits = [&](int w) { return w == 16 * kLanes ? is_wide(width) : width >= w; };
+    for (int w : widths) {
+      func.specialize(fits(w))
+          .split(i, block, inner, w, TailStrategy::ShiftInwards)
+          .reorder(inner, block, c, o)
+          .vectorize(inner, kLanes)
+          .unroll(inner)
+          .gpu_blocks(block, c, o);
+    }
+    func.split(i, block, inner, 1, TailStrategy::RoundUp).gpu_blocks(block, c, o);
+    total.compute_at(func, block).store_in(MemoryType::Stack).bound_storage(i, widths[0]);
+    Stage update = total.update().reorder(i, steps);
     for (Stage stage : {Stage(total), update}) {
-      stage.specialize(is_block).vectorize(l, kLanes).unroll(x);
-      stage.specialize(is_vector).vectorize(l, kLanes);
+      for (int w : widths) stage.specialize(fits(w)).vectorize(i, kLanes).unroll(i);
     }
   }
 
  private:
-  Var l{"l"}, x{"x"}, c{"c"}, o{"o"};
+  // As in reduce.cpp.
+  static Expr is_wide(const Expr& width) { return width % 256 == 0 || width >= 1000; }
+
+  Var i{"i"}, c{"c"}, o{"o"};
   Func total{"total"};
-  RDom steps;
-};
-
-// The index of the largest or smallest value of in(lane, x, r, outer) over r: the first such index,
-// or the first NaN's.
-class ArgReduce : public ReduceGenerator<ArgReduce> {
- public:
-  Input<Buffer<>> in{"in", 4};
-  Output<Buffer<>> out{"out", Int(32), 3};
-
-  void configure() { in.set_type(type()); }
-
-  void generate() {
-    best(l, x, o) = Tuple(in(l, x, 0, o), 0);
-    steps = RDom(1, in.dim(2).extent() - 1, "steps");
-    const Expr value = in(l, x, steps, o), old = best(l, x, o)[0];
-    const Expr better = kind.value() == "argmax" ? lt(old, value) : lt(value, old);
-    const Expr wins = better || (ne(value, value) && eq(old, old));
-    best(l, x, o) = Tuple(select(wins, value, old), select(wins, steps, best(l, x, o)[1]));
-    out(l, x, o) = best(l, x, o)[1];
-  }
-
-  void schedule() {
-    for (int d = 0; d < 4; ++d) in.dim(d).set_min(0).set_stride(Expr());
-    for (int d = 0; d < 3; ++d) out.dim(d).set_min(0);
-    const Var xo("xo"), xi("xi");
-    const Expr lanes = out.dim(0).extent();
-    Func func = out;
-    if (is_gpu()) {
-      constexpr int kItems = 64;
-      func.bound(l, 0, 1).split(x, xo, xi, kItems, TailStrategy::GuardWithIf);
-      func.reorder(l, xi, xo, o).gpu_blocks(xo, o).gpu_threads(xi);
-      best.compute_at(func, xi).store_in(MemoryType::Stack);
-      return;
-    }
-    func.specialize(lanes == kLanes).vectorize(l, kLanes).gpu_blocks(x, o);
-    func.specialize(lanes == 1).gpu_blocks(x, o);
-    func.specialize_fail("lanes are 16 or 1");
-    best.compute_at(func, x).store_in(MemoryType::Stack);
-    Stage update = best.update().reorder(l, x, steps, o);
-    for (Stage stage : {Stage(best), update}) {
-      stage.specialize(lanes == kLanes).vectorize(l, kLanes);
-    }
-  }
-
- private:
-  Var l{"l"}, x{"x"}, o{"o"};
-  Func best{"best"};
   RDom steps;
 };
 
@@ -235,4 +213,3 @@ class ArgReduce : public ReduceGenerator<ArgReduce> {
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ReduceRows, reduce_rows)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ReduceColumns, reduce_columns)
-HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgReduce, arg_reduce)

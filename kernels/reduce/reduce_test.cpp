@@ -213,6 +213,10 @@ TEST(Reduce, ArgMaxAndArgMin) {
                                                      {{9, 32}, {0}},
                                                      {{3, 9, 32}, {1}},
                                                      {{3, 9, 5}, {1}},
+                                                     {{2, 9, 83}, {1}},
+                                                     {{5, 16}, {1}},
+                                                     {{3, 1009}, {1}},
+                                                     {{40, 192}, {1}},
                                                      {{0, 4}, {1}}}) {
     auto values = random_f32(shape, 41).as<float>();
     for (float& v : values) v = std::round(v * 4);  // ties

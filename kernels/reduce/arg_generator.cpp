@@ -1,0 +1,169 @@
+// argmax and argmin along an axis: the first index of the largest or smallest value, or the first
+// NaN's. In Tuples the value comes last: Halide stores one component after the other, and what is
+// decided by the old value must not read the new one.
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/reduce/lane_fold.h"
+
+#include <cmath>
+#include <limits>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+template <class Derived>
+class ArgGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<std::string> kind{"kind", "argmax"};
+  GeneratorParam<std::string> dtype{"dtype", "f32"};
+
+ protected:
+  Type type() const { return storage_type(dtype_named(dtype)); }
+  Expr is_better(const Expr& value, const Expr& old) const {
+    return kind.value() == "argmax" ? lt(old, value) : lt(value, old);
+  }
+};
+
+// Across the dense axis, or across rows that are shorter than a vector: in(i, r, o) -> out(i, o).
+// The last vector moves inwards over its neighbour.
+class ArgReduce : public ArgGenerator<ArgReduce> {
+ public:
+  Input<Buffer<>> in{"in", 3};
+  Output<Buffer<>> out{"out", Int(32), 2};
+
+  void configure() { in.set_type(type()); }
+
+  void generate() {
+    best(i, o) = Tuple(0, in(i, 0, o));
+    steps = RDom(1, in.dim(1).extent() - 1, "steps");
+    const Expr value = in(i, steps, o), old = best(i, o)[1];
+    const Expr wins = is_better(value, old) || (ne(value, value) && eq(old, old));
+    best(i, o) = Tuple(select(wins, steps, best(i, o)[0]), select(wins, value, old));
+    out(i, o) = best(i, o)[0];
+  }
+
+  void schedule() {
+    for (int d = 0; d < 3; ++d) in.dim(d).set_min(0).set_stride(Expr());
+    for (int d = 0; d < 2; ++d) out.dim(d).set_min(0);
+    const Var block("block"), inner("inner");
+    const Expr width = out.dim(0).extent();
+    Func func = out;
+    if (device_class.value() == "gpu") {
+      constexpr int kItems = 64;
+      func.split(i, block, inner, kItems, TailStrategy::GuardWithIf).reorder(inner, block, o);
+      func.gpu_blocks(block, o).gpu_threads(inner);
+      best.compute_at(func, inner).store_in(MemoryType::Stack);
+      return;
+    }
+    constexpr int kWide = 4 * kLanes;
+    const Expr is_dense = in.dim(0).stride() == 1;
+    const std::vector<std::pair<Expr, int>> cases = {{width >= kWide && is_dense, kWide},
+                                                     {width >= kLanes && is_dense, kLanes},
+                                                     {width >= kLanes, kLanes}};
+    for (const auto& [condition, w] : cases) {
+      func.specialize(condition)
+          .split(i, block, inner, w, TailStrategy::ShiftInwards)
+          .reorder(inner, block, o)
+          .vectorize(inner, kLanes)
+          .unroll(inner)
+          .gpu_blocks(block, o);
+    }
+    func.split(i, block, inner, 1, TailStrategy::RoundUp).gpu_blocks(block, o);
+    best.compute_at(func, block).store_in(MemoryType::Stack).bound_storage(i, kWide);
+    Stage update = best.update().reorder(i, steps);
+    for (Stage stage : {Stage(best), update}) {
+      for (const auto& one : cases) stage.specialize(one.first).vectorize(i, kLanes).unroll(i);
+    }
+  }
+
+ private:
+  Var i{"i"}, o{"o"};
+  Func best{"best"};
+  RDom steps;
+};
+
+// Along the dense axis of at least a vector: in(r, row) -> out(row), on CPUs. A lane keeps the best
+// of its values, where that was, and where its first NaN was.
+class ArgRows : public ArgGenerator<ArgRows> {
+ public:
+  static constexpr int kParts = 4, kStep = kParts * kLanes;
+  static constexpr int kNowhere = std::numeric_limits<int32_t>::max();
+  Input<Buffer<>> in{"in", 2};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> out{"out", Int(32), 1};
+
+  void configure() { in.set_type(type()); }
+
+  void generate() {
+    const Expr length = in.dim(0).extent(), whole = length / kStep;
+    // Before the first value: the worst there is, at the first place that could be.
+    lanes(l, part, row) = values(part * kLanes + l, kNowhere, identity());
+    steps = RDom(0, kParts, 0, whole, "steps");
+    take(steps.x, (steps.y * kParts + steps.x) * kLanes + l);
+    rest = RDom(0, length / kLanes - whole * kParts, "rest");
+    take(0, (whole * kParts + rest) * kLanes + l);
+    // The last vector repeats what its neighbours have seen: an equal value does not win.
+    tail = RDom(0, select(length % kLanes != 0, 1, 0), "tail");
+    take(1, length - kLanes + l + tail);
+
+    const auto combine = [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+      const Expr value = a.back(), other = b.back();
+      const Expr wins = is_better(other, value) || (eq(value, other) && b[0] < a[0]);
+      std::vector<Expr> both = {select(wins, b[0], a[0])};
+      if (has_nan()) both.push_back(min(a[1], b[1]));
+      both.push_back(select(wins, other, value));
+      return both;
+    };
+    const auto at = [&](int p) { return values_at(lanes, {l, p, row}); };
+    Func across("across");
+    across(l, row) = Tuple(combine(combine(at(0), at(1)), combine(at(2), at(3))));
+    LaneFold lane_fold(across, kLanes, {row}, combine);
+    const std::vector<Expr>& total = lane_fold.total();
+    out(row) = has_nan() ? select(total[1] < kNowhere, total[1], total[0]) : total[0];
+    schedule_rows(lane_fold);
+  }
+
+ private:
+  bool has_nan() const { return type().is_float(); }
+  Expr identity() const {
+    const bool is_max = kind.value() == "argmax";
+    if (has_nan()) return is_max ? -INFINITY : INFINITY;
+    return is_max ? type().min() : type().max();
+  }
+  Tuple values(const Expr& index, const Expr& nan, const Expr& value) const {
+    return has_nan() ? Tuple(index, nan, value) : Tuple(index, value);
+  }
+  void take(const Expr& to, const Expr& index) {
+    const std::vector<Expr> old = values_at(lanes, {l, to, row});
+    const Expr value = in(index, row), wins = is_better(value, old.back());
+    Expr nan;
+    if (has_nan()) nan = select(ne(value, value), min(old[1], index), old[1]);
+    lanes(l, to, row) = values(select(wins, index, old[0]), nan, select(wins, value, old.back()));
+  }
+
+  void schedule_rows(LaneFold& lane_fold) {
+    const Var group("group");
+    for (int d = 0; d < 2; ++d) in.dim(d).set_min(0);
+    out.dim(0).set_min(0);
+    Func(out).split(row, group, row, rows_per_group, TailStrategy::GuardWithIf).gpu_blocks(group);
+    lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
+    lanes.bound(part, 0, kParts).unroll(part);
+    lanes.update(0).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
+    lanes.update(1).reorder(l, rest).vectorize(l);
+    lanes.update(2).reorder(l, tail).vectorize(l);
+    lane_fold.keep(out, row);
+  }
+
+  Var l{"l"}, part{"part"}, row{"row"};
+  Func lanes{"lanes"};
+  RDom steps, rest, tail;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgReduce, arg_reduce)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgRows, arg_rows)
