@@ -48,7 +48,9 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
-  if (is_product(c, e)) return plan_conv2d_product(device_class, c, e);
+  // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
+  const bool stores_pixels = device_class == DeviceClass::kCpu && e.has_bias;
+  if (is_product(c, e) && !stores_pixels) return plan_conv2d_product(device_class, c, e);
   if (device_class == DeviceClass::kCpu) {
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)

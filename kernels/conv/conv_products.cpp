@@ -23,35 +23,48 @@ bool is_product(const ConvConfig& c, const ConvEpilogue& e) {
          !(e.has_residual && e.has_relu);
 }
 
-// y[n, g]^T = x[n, g]^T w[g]^T
+// y[n, g] = w[g] x[n, g], whose rows are pixels; with a bias transposed.
 Plan plan_conv2d_product(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
   MatmulConfig product;
+  product.k = in;
+  product.activation = e.has_relu ? "relu" : "none";
+  product.has_residual = e.has_residual;
+  if (!e.has_bias) {
+    product.m = out;
+    product.n = p;
+    product.batch = {{c.batch, 0, c.in_channels * p, c.out_channels * p},
+                     {c.groups, out * in, in * p, out * p}};
+    const uint32_t out_slot = e.has_residual ? 3 : 2;
+    PlanBuilder builder(out_slot + 1);
+    std::vector<uint32_t> slots = {1, 0, 2};
+    if (e.has_residual) slots.push_back(out_slot);
+    builder.append(plan_matmul(device_class, product), slots);
+    return builder.finish();
+  }
   product.m = p;
   product.n = out;
-  product.k = in;
   product.a_strides = product.c_strides = sample(c);
   product.b_strides = MatmulStrides{1, in};
   product.batch = {{c.batch, c.in_channels * p, 0, c.out_channels * p},
                    {c.groups, in * p, out * in, out * p}};
   product.has_bias = e.has_bias;
-  product.activation = e.has_relu ? "relu" : "none";
-  product.has_residual = e.has_residual;
   return plan_matmul(device_class, product);
 }
 
-// dx[n, g]^T = dy[n, g]^T w[g]
+// dx[n, g] = w[g]^T dy[n, g]
 Plan plan_conv2d_input_grad_product(DeviceClass device_class, const ConvConfig& c) {
   const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
   MatmulConfig product;
-  product.m = p;
-  product.n = in;
+  product.m = in;
+  product.n = p;
   product.k = out;
-  product.a_strides = product.c_strides = sample(c);
-  product.b_strides = MatmulStrides{in, 1};
-  product.batch = {{c.batch, c.out_channels * p, 0, c.in_channels * p},
-                   {c.groups, out * p, out * in, in * p}};
-  return plan_matmul(device_class, product);
+  product.transpose_a = true;
+  product.batch = {{c.batch, 0, c.out_channels * p, c.in_channels * p},
+                   {c.groups, out * in, out * p, in * p}};
+  PlanBuilder builder(3);
+  builder.append(plan_matmul(device_class, product), {1, 0, 2});
+  return builder.finish();
 }
 
 // dw[g] = sum over n of dy[n, g] x[n, g]^T: the products of all samples, then their sum.
