@@ -6,7 +6,9 @@ ballast_kernel(random_truncated_normal GENERATOR random_floats PARAMS kind=trunc
 ballast_kernel(random_bernoulli GENERATOR random_bernoulli)
 ballast_kernel(random_bernoulli_tensor GENERATOR random_bernoulli_tensor)
 ballast_kernel(random_dropout GENERATOR random_dropout)
-ballast_kernel(random_permutation GENERATOR random_permutation)
+foreach(step counts cursors moves shuffle)
+  ballast_kernel(random_permutation_${step} GENERATOR permutation_${step})
+endforeach()
 ballast_kernel(random_advance GENERATOR random_advance)
 
 ballast_oclgrind_filter(Random.*)

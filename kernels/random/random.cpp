@@ -87,22 +87,44 @@ Plan plan_dropout(DeviceClass device_class, int64_t n, int64_t stream, double ke
       {row(0, DType::kF32, n), threshold_of(keep_prob), scale, row(2, DType::kF32, n)});
 }
 
-int permutation_rounds(int64_t n) {
-  int bits = 0;
-  while ((int64_t{1} << bits) < n) ++bits;
-  return 6 * bits + 24;
+int64_t permutation_buckets(int64_t n) {
+  return n <= 2048 ? 1 : std::min<int64_t>(ceil_div(n, 1024), 2048);
 }
 
 Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream) {
   if (n == 0) return {};
-  const std::string kernel = "random_permutation";
-  const int64_t lanes = device_class == DeviceClass::kCpu && n % 16 == 0 ? 16 : 1;
-  Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel,
-                {key_operand(0), low_word(stream), high_word(stream),
-                 static_cast<int32_t>(permutation_rounds(n)),
-                 Operand{1, DType::kI32, {lanes, n / lanes}, {1, lanes}, {}}});
-  return recorder.finish();
+  const int64_t buckets = permutation_buckets(n), strips = ceil_div(n, 64);
+  const int64_t chunk_strips = ceil_div(strips, buckets == 1 ? 1 : 16);
+  const int64_t chunks = ceil_div(strips, chunk_strips), cells = chunks * buckets;
+  Workspace workspace(2);
+  const uint32_t counts_slot = workspace.add_floats(buckets == 1 ? 1 : cells);
+  const uint32_t work_slot = workspace.add_floats(buckets == 1 ? 1 : cells + n);
+  const auto cells_of = [&](uint32_t slot) {
+    return Operand{slot, DType::kI32, {buckets, chunks}, {1, buckets}, {}};
+  };
+  // A bucket of twice its mean is 30 standard deviations away, a chance of 10^-150 or less.
+  const int64_t bucket_strips = buckets == 1 ? strips : ceil_div(2 * n / buckets, 64) + 2;
+  SourceRules rules;
+  rules.may_alias = false;
+  Recorder recorder(rules);
+  const auto call = [&](const std::string& step, const std::vector<HostArg>& args) {
+    const std::string kernel = "random_permutation_" + step;
+    recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  };
+  const auto step_args = [&](const std::vector<HostArg>& rest) {
+    std::vector<HostArg> args = {key_operand(0), low_word(stream),  high_word(stream),
+                                 low_word(n),    low_word(buckets), low_word(chunk_strips)};
+    args.insert(args.end(), rest.begin(), rest.end());
+    return args;
+  };
+  const Operand work = row(work_slot, DType::kI32, buckets == 1 ? 1 : cells + n);
+  if (buckets > 1) {
+    call("counts", step_args({cells_of(counts_slot)}));
+    call("cursors", {cells_of(counts_slot), cells_of(work_slot)});
+    call("moves", step_args({work}));
+  }
+  call("shuffle", step_args({low_word(bucket_strips), work, row(1, DType::kI32, n)}));
+  return recorder.finish(workspace);
 }
 
 Plan plan_random_advance(DeviceClass device_class, int64_t blocks) {

@@ -41,14 +41,17 @@ Plan plan_bernoulli(DeviceClass device_class, int64_t n, int64_t stream, double 
 Plan plan_bernoulli_tensor(DeviceClass device_class, int64_t n, int64_t stream);
 // inputs x f32[n], key; output x / keep_prob where u < keep_prob, else 0 whatever x is.
 Plan plan_dropout(DeviceClass device_class, int64_t n, int64_t stream, double keep_prob);
-// input key; output i32[n]: a permutation of 0..n-1. Uses one block of the state, O(n log n) work
-// and no memory: the swap-or-not shuffle (Hoang, Morris, Rogaway, CRYPTO 2012), a bijection of
-// [0, n) by construction, with 6 ceil(log2 n) + 24 rounds.
+// input key; output i32[n]: a permutation of 0..n-1, all equally likely but for the words' 32 bits.
+// Uses one block of the state, O(n) work and memory: with {k0, k1} its first words as a key,
+// element i draws word (i % 64) / 16 of block {i / 64 * 16 + i % 16, 0, step, 0}. In step 0 number
+// i goes to bucket floor(word * permutation_buckets(n) / 2^32), behind those before it; buckets lie
+// one after the other. In step 1, for each place i of a bucket that begins at s, in order: what
+// lies at s + floor(word * (i - s + 1) / 2^32) goes to i, and the number that was at i goes there.
 Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream);
 // input key; output key with `blocks` added to its offset.
 Plan plan_random_advance(DeviceClass device_class, int64_t blocks);
 
-// The rounds of plan_random_permutation.
-int permutation_rounds(int64_t n);
+// The buckets of plan_random_permutation.
+int64_t permutation_buckets(int64_t n);
 
 }  // namespace ballast::kernels

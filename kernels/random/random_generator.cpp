@@ -200,81 +200,6 @@ class Dropout : public RandomGenerator<Dropout> {
   }
 };
 
-// The swap-or-not shuffle: in round r, x changes places with partner = (k_r - x) mod n where a bit
-// says so that both of them compute alike, from the larger of the two. The first block of the state
-// is the key of all that. x lies in lanes as in loops.h: 16 or 1.
-class RandomPermutation : public Generator<RandomPermutation> {
- public:
-  GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  Input<Buffer<>> key{"key", Int(64), 1};
-  Input<int> stream_low{"stream_low"};
-  Input<int> stream_high{"stream_high"};
-  Input<int> rounds{"rounds"};
-  Output<Buffer<>> out{"out", Int(32), 2};
-
-  void generate() {
-    const Expr zero = cast<uint32_t>(0);
-    const PhiloxWords first = philox_block(key(0), key(1), stream_low, stream_high, 0);
-    sub_key(n) = mux(n, {first[0], first[1]});
-    const auto bits = [&](const Expr& a, const Expr& b, const Expr& c) {
-      return philox4x32({a, b, c, zero}, {sub_key(0), sub_key(1)})[0];
-    };
-    const Expr count = out.dim(0).extent() * out.dim(1).extent();
-    offset(n) = cast<int32_t>(
-        below(cast<uint32_t>(count), bits(cast<uint32_t>(n), zero, cast<uint32_t>(1))));
-    at(l, x) = x * out.dim(0).extent() + l;
-    r = RDom(0, rounds, "r");
-    const Expr old = at(l, x), difference = offset(r) - old;
-    const Expr partner = select(difference < 0, difference + count, difference);
-    const Expr coin = bits(cast<uint32_t>(max(old, partner)), cast<uint32_t>(r), zero);
-    at(l, x) = select((coin & 1) != 0, partner, old);
-    out(l, x) = at(l, x);
-  }
-
-  void schedule() {
-    key.dim(0).set_min(0);
-    for (int d = 0; d < 2; ++d) out.dim(d).set_min(0);
-    out.dim(1).set_stride(out.dim(0).extent());
-    const Var group("group"), item("item");
-    const bool is_gpu = device_class.value() == "gpu";
-    constexpr int kItems = 64;  // of a group
-    Func result = out;
-    result.split(x, group, item, kItems, TailStrategy::GuardWithIf).reorder(l, item, group);
-    result.gpu_blocks(group);
-    const Expr lanes = out.dim(0).extent();
-    if (is_gpu) {
-      result.gpu_threads(item);
-      result.bound(l, 0, 1);
-    } else {
-      result.specialize(lanes == kLanes).vectorize(l, kLanes);
-      result.specialize(lanes == 1);
-      result.specialize_fail("lanes are 16 or 1");
-    }
-    at.compute_at(result, item).store_in(MemoryType::Stack);
-    at.update().reorder(l, x, r);
-    if (!is_gpu) {
-      for (Stage stage : {Stage(at), at.update()}) {
-        stage.specialize(lanes == kLanes).vectorize(l, kLanes);
-      }
-    }
-    constexpr int kMaxRounds = 6 * 31 + 24;
-    sub_key.bound(n, 0, 2).unroll(n).store_in(MemoryType::Stack);
-    offset.store_in(MemoryType::Stack).bound_extent(n, kMaxRounds);
-    for (Func func : {sub_key, offset}) {
-      if (is_gpu) {
-        func.compute_at(result, item);
-      } else {
-        func.compute_at(result, group);
-      }
-    }
-  }
-
- private:
-  Var n{"n"}, l{"l"}, x{"x"};
-  Func sub_key{"sub_key"}, offset{"offset"}, at{"at"};
-  RDom r;
-};
-
 class RandomAdvance : public Generator<RandomAdvance> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
@@ -306,5 +231,4 @@ HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomFloats, random_floats)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomBernoulli, random_bernoulli)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomBernoulliTensor, random_bernoulli_tensor)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::Dropout, random_dropout)
-HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomPermutation, random_permutation)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::RandomAdvance, random_advance)

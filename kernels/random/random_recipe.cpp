@@ -62,15 +62,21 @@ Expr fma(const Expr& a, const Expr& b, const Expr& c) {
   return Call::make(Float(32), "fma", {a, b, c}, Call::PureExtern);
 }
 
+// The words stay in the low halves of 64 bits, whatever is in the upper ones, from the first round
+// to the last: a product then is one instruction and its upper half a shift, and vectors are
+// neither widened nor narrowed in between.
 PhiloxWords philox4x32(PhiloxWords c, std::array<Expr, 2> key) {
   constexpr uint32_t kMultiplier[2] = {0xd2511f53u, 0xcd9e8d57u};
   constexpr uint32_t kWeyl[2] = {0x9e3779b9u, 0xbb67ae85u};
+  const auto wide = [](const Expr& word) { return cast(UInt(64), word); };
+  const auto times = [&](const Expr& a, uint32_t b) { return (a & wide(u32(~0u))) * wide(u32(b)); };
+  for (Expr& word : c) word = wide(word);
   for (uint32_t round = 0; round < 10; ++round) {
-    const Expr first = product(c[0], u32(kMultiplier[0]));
-    const Expr second = product(c[2], u32(kMultiplier[1]));
-    c = {high_word(second) ^ c[1] ^ (key[0] + u32(round * kWeyl[0])), low_word(second),
-         high_word(first) ^ c[3] ^ (key[1] + u32(round * kWeyl[1])), low_word(first)};
+    const Expr first = times(c[0], kMultiplier[0]), second = times(c[2], kMultiplier[1]);
+    c = {(second >> 32) ^ c[1] ^ wide(key[0] + u32(round * kWeyl[0])), second,
+         (first >> 32) ^ c[3] ^ wide(key[1] + u32(round * kWeyl[1])), first};
   }
+  for (Expr& word : c) word = low_word(word);
   return c;
 }
 

@@ -105,19 +105,18 @@ double dropout(const Source& source, size_t i, const Inputs& inputs, const Attrs
   return source.uniform(i) < keep ? inputs[0].values[i] / keep : 0;
 }
 
-// The swap-or-not shuffle.
+// Fisher and Yates' shuffle, of numbers in order where there are few.
 double permuted(const Source& source, size_t i, const Inputs&, const Attrs& attrs) {
-  const auto n = static_cast<int64_t>(number(attrs, "n", 0));
+  const auto n = static_cast<size_t>(number(attrs, "n", 0));
   const std::array<uint32_t, 2> key = {source.word(0), source.word(1)};
-  const auto rounds = static_cast<uint32_t>(24 + 6 * std::ceil(std::log2(static_cast<double>(n))));
-  auto x = static_cast<int64_t>(i);
-  for (uint32_t r = 0; r < rounds; ++r) {
-    const uint64_t word = philox({r, 0, 1, 0}, key)[0];
-    const auto k = static_cast<int64_t>(word * static_cast<uint64_t>(n) >> 32);
-    const int64_t partner = (k - x + n) % n;
-    if (philox({static_cast<uint32_t>(std::max(x, partner)), r, 0, 0}, key)[0] & 1) x = partner;
+  std::vector<double> numbers;
+  for (size_t k = 0; k < n; ++k) {
+    const auto block = static_cast<uint32_t>(k / 64 * 16 + k % 16);
+    const uint64_t word = philox({block, 0, 1, 0}, key)[k % 64 / 16];
+    numbers.push_back(static_cast<double>(k));
+    std::swap(numbers[k], numbers[word * (k + 1) >> 32]);
   }
-  return static_cast<double>(x);
+  return numbers[i];
 }
 
 HostArray key(double seed, double offset) { return {{DType::kI64, {2}}, {seed, offset}}; }
