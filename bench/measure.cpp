@@ -12,7 +12,7 @@ namespace ballast::bench {
 namespace {
 
 // A sample is a batch of about this long; a turn is the fastest of some samples.
-constexpr double kSampleSeconds = 1.5e-3, kTurnSeconds = 9e-3;
+constexpr double kSampleSeconds = 3e-3, kTurnSeconds = 15e-3;
 constexpr int kMaxBatch = 2000, kMaxSamples = 5;
 // From here on a run is long: nothing needs to be repeated to be measured.
 constexpr double kLong = 0.1;
@@ -20,8 +20,10 @@ constexpr double kFar = 20;
 // A row takes no new round after this.
 constexpr std::chrono::seconds kRowTime{4};
 // Worker threads of the one before still spin after their last run: OpenBLAS's for some 20 ms. With
-// a pause of 3 ms ours had one core of two.
+// a pause of 3 ms ours had one core of two. The pause lets cores and caches go to sleep too, so a
+// turn begins with runs that are not counted.
 constexpr std::chrono::milliseconds kPause{40};
+constexpr double kWarmUpSeconds = 3e-3;
 
 std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> result;
@@ -144,7 +146,9 @@ void Contest::add(std::function<double(int)> run, Samples* samples) {
 
 double Contest::turn(const Contestant& contestant) const {
   std::this_thread::sleep_for(kPause);
-  if (contestant.samples_a_turn > 1) contestant.run(1);  // caches and threads as in a steady state
+  if (contestant.one < kLong) {
+    contestant.run(std::clamp(static_cast<int>(kWarmUpSeconds / contestant.one), 1, kMaxBatch));
+  }
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < contestant.samples_a_turn; ++i) {
     best = std::min(best, contestant.run(contestant.count) / contestant.count);

@@ -1,5 +1,7 @@
 #include "device/select.h"
 
+#include "device/pocl_workers.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -78,6 +80,7 @@ std::string list_of(const std::vector<FoundDevice>& devices) {
 
 std::vector<FoundDevice> find_devices() {
   check_process();
+  keep_pocl_workers_apart();
   std::vector<FoundDevice> found;
   cl_uint platform_count = 0;
   // Fails where no platform is installed, which is no error here.

@@ -2,6 +2,7 @@
 
 #include "device/testing.h"
 
+#include <sched.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -31,6 +32,15 @@ TEST(DeviceList, DescribesEveryDevice) {
     EXPECT_GT(devices[i].memory_bytes, 0u);
     EXPECT_GE(devices[i].buffer_alignment, 64u);
   }
+}
+
+// PoCL pins worker i to core i, which fails, and ends the process, where that core is not allowed.
+TEST(DeviceList, PoclWorkersArePinnedWhereAllCoresAreAllowed) {
+  list_devices();
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  const bool has_all = CPU_COUNT(&allowed) == sysconf(_SC_NPROCESSORS_CONF);
+  EXPECT_EQ(getenv("POCL_AFFINITY") != nullptr, has_all);
 }
 
 TEST(DeviceSelection, ByOrdinalNameAndPlatform) {
