@@ -34,7 +34,9 @@ std::string selected(const std::vector<std::string>& items, size_t first = 0) {
 std::string function_text(const device::StitchUnit& unit, const std::string& name,
                           const std::string& new_name) {
   std::string text = unit.text();
-  for (size_t at = 0; text.compare(at, 8, "typedef ") == 0;) text.erase(0, text.find('\n') + 1);
+  while (text.find("__attribute__((may_alias)) _ba_") < text.find('\n')) {
+    text.erase(0, text.find('\n') + 1);
+  }
   const auto replace_all = [&](const std::string& from, const std::string& to) {
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
       text.replace(at, from.size(), to);
