@@ -138,7 +138,7 @@ TEST(OptimizerTest, MomentumFollowsItsFormula) {
 
 TEST(OptimizerTest, SgdDecaysWeights) {
   Parameter w(Tensor::from_host<float>({4}, {1}), "w");
-  nn::SGD optimizer({w}, 0.5f, /*weight_decay=*/0.25f);
+  nn::SGD optimizer({w}, 0.5f, 0, 0, /*weight_decay=*/0.25f);
   optimizer({Tensor::from_host<float>({2}, {1})});
   EXPECT_EQ(w.value().item<float>(), 4 - 0.5f * (2 + 0.25f * 4));
   EXPECT_THROW(optimizer({}), Error);

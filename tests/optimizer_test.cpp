@@ -137,7 +137,7 @@ void move_moments(Element& e, double g) {
 
 TEST(OptimizerTest, Sgd) {
   expect_training(
-      optimizer_of<nn::SGD>(0.1f, 0.01f),
+      optimizer_of<nn::SGD>(0.1f, 0.0f, 0.0f, 0.01f),
       reference_losses([](Element& e, double g, double) { e.p -= 0.1 * (g + 0.01 * e.p); }));
 }
 

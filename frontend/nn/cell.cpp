@@ -1,41 +1,94 @@
 #include "frontend/nn/cell.h"
 
+#include <algorithm>
+#include <set>
+
 namespace ballast::nn {
 
 struct Cell::State {
   std::vector<Parameter> parameters;
   std::vector<std::shared_ptr<State>> children;
   bool is_training = false;
+  bool is_named = false;  // lies in a cell
   // Compiled forms for Mode::kGraph.
   JitCache compiled{JitOptions{}};
 
-  void collect(std::vector<Parameter>& all) const {
-    all.insert(all.end(), parameters.begin(), parameters.end());
-    for (const auto& child : children) child->collect(all);
+  void collect(std::vector<Parameter>& all, std::set<const void*>& seen) const {
+    for (const Parameter& parameter : parameters) {
+      if (seen.insert(parameter.id()).second) all.push_back(parameter);
+    }
+    for (const auto& child : children) child->collect(all, seen);
   }
   void set_train(bool is_on) {
     is_training = is_on;
     for (const auto& child : children) child->set_train(is_on);
   }
+  // Everything below that changes what is traced.
+  void append_key(std::vector<size_t>& key) const {
+    key.push_back(size_t{is_training});
+    for (const auto& child : children) child->append_key(key);
+  }
 };
 
 Cell::Cell() : state_(std::make_shared<State>()) {}
 
-Tensor Cell::operator()(const Operand& x) {
-  CallScope scope(x.where());
-  Tensor input = x.tensor();
-  if (execution_mode() == Mode::kPyNative || Trace::current()) return construct(input);
-  // The training flag decides what is traced, so it belongs to the signature.
-  auto entry = state_->compiled.find({input.type()}, {1, size_t{state_->is_training}},
-                                     [this](const std::vector<Tensor>& traced, std::any*) {
-                                       return std::vector<Tensor>{construct(traced[0])};
-                                     });
-  return entry->compiled->run({input})[0];
+namespace {
+
+[[noreturn]] void refuse_inputs(size_t count) {
+  fail(BALLAST_INVALID_ARGUMENT, "[Cell] called with {} inputs: it has no construct that takes {}",
+       count, count);
+}
+
+}  // namespace
+
+Tensor Cell::construct(const Tensor&) { refuse_inputs(1); }
+Tensor Cell::construct(const Tensor&, const Tensor&) { refuse_inputs(2); }
+Tensor Cell::construct(const Tensor&, const Tensor&, const Tensor&) { refuse_inputs(3); }
+Tensor Cell::construct(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+  refuse_inputs(4);
+}
+
+Tensor Cell::construct_all(const std::vector<Tensor>& inputs) {
+  switch (inputs.size()) {
+    case 1:
+      return construct(inputs[0]);
+    case 2:
+      return construct(inputs[0], inputs[1]);
+    case 3:
+      return construct(inputs[0], inputs[1], inputs[2]);
+    default:
+      return construct(inputs[0], inputs[1], inputs[2], inputs[3]);
+  }
+}
+
+Tensor Cell::call(const std::vector<Operand>& inputs) {
+  if (inputs.empty() || inputs.size() > 4) refuse_inputs(inputs.size());
+  CallScope scope(inputs[0].where());
+  // A number takes the first tensor's dtype, as in ops.
+  auto first = std::find_if(inputs.begin(), inputs.end(),
+                            [](const Operand& input) { return !input.is_number(); });
+  std::vector<Tensor> tensors;
+  std::vector<TensorType> types;
+  for (const Operand& input : inputs) {
+    tensors.push_back(first != inputs.end() && input.is_number() ? input.as(first->tensor().dtype())
+                                                                 : input.tensor());
+  }
+  if (execution_mode() == Mode::kPyNative || Trace::current()) return construct_all(tensors);
+  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
+  // The training flags decide what is traced, so they belong to the signature.
+  std::vector<size_t> key = {tensors.size()};
+  state_->append_key(key);
+  auto entry =
+      state_->compiled.find(types, key, [this](const std::vector<Tensor>& traced, std::any*) {
+        return std::vector<Tensor>{construct_all(traced)};
+      });
+  return entry->compiled->run(tensors)[0];
 }
 
 std::vector<Parameter> Cell::parameters() const {
   std::vector<Parameter> all;
-  state_->collect(all);
+  std::set<const void*> seen;
+  state_->collect(all, seen);
   return all;
 }
 
@@ -45,6 +98,52 @@ std::vector<Parameter> Cell::trainable_params() const {
     if (parameter.requires_grad()) trainable.push_back(parameter);
   }
   return trainable;
+}
+
+std::vector<Parameter> Cell::untrainable_params() const {
+  std::vector<Parameter> untrainable;
+  for (const Parameter& parameter : parameters()) {
+    if (!parameter.requires_grad()) untrainable.push_back(parameter);
+  }
+  return untrainable;
+}
+
+std::map<std::string, Parameter> Cell::parameters_dict() const {
+  std::map<std::string, Parameter> named;
+  for (const Parameter& parameter : parameters()) {
+    if (!named.emplace(parameter.name(), parameter).second) {
+      fail(BALLAST_INVALID_ARGUMENT, "[Cell] two parameters have the name \"{}\"",
+           parameter.name());
+    }
+  }
+  return named;
+}
+
+int64_t Cell::parameter_count() const {
+  int64_t count = 0;
+  for (const Parameter& parameter : parameters()) count += parameter.type().elements();
+  return count;
+}
+
+std::string Cell::summary() const {
+  const std::vector<Parameter> all = parameters();
+  size_t names = 9, types = 4;  // as wide as their headings
+  for (const Parameter& parameter : all) {
+    names = std::max(names, parameter.name().size());
+    types = std::max(types, to_string(parameter.type()).size());
+  }
+  std::string table =
+      fmt::format("{:{}}  {:{}}  {:>10}  trained\n", "parameter", names, "type", types, "elements");
+  int64_t trained = 0;
+  for (const Parameter& parameter : all) {
+    const int64_t elements = parameter.type().elements();
+    if (parameter.requires_grad()) trained += elements;
+    table += fmt::format("{:{}}  {:{}}  {:>10}  {}\n", parameter.name(), names,
+                         to_string(parameter.type()), types, elements,
+                         parameter.requires_grad() ? "yes" : "no");
+  }
+  return table + fmt::format("{} elements in {} parameters, {} of them trained\n",
+                             parameter_count(), all.size(), trained);
 }
 
 Cell& Cell::set_train(bool is_training) {
@@ -59,11 +158,21 @@ Parameter Cell::add(const std::string& name, const Tensor& value, bool requires_
   return state_->parameters.back();
 }
 
-void Cell::add(const std::string& name, const Cell& child) {
-  for (const Parameter& parameter : child.parameters()) {
-    parameter.set_name(name + "." + parameter.name());
-  }
-  state_->children.push_back(child.state_);
+void Cell::add(const std::string& name, const Parameter& parameter) {
+  parameter.set_name(name);
+  state_->parameters.push_back(parameter);
 }
+
+void Cell::add(const std::string& name, const Cell& child) {
+  if (!child.state_->is_named) {
+    child.state_->is_named = true;
+    for (const Parameter& parameter : child.parameters()) {
+      parameter.set_name(name + "." + parameter.name());
+    }
+  }
+  add(child);
+}
+
+void Cell::add(const Cell& child) { state_->children.push_back(child.state_); }
 
 }  // namespace ballast::nn

@@ -1,15 +1,18 @@
-// Cell: a layer with named parameters and sub-cells. A Cell is a handle: copies share parameters,
-// children and the training flag, so members can be added by value in a constructor:
+// Cell: a layer with named parameters and sub-cells, as MindSpore's nn.Cell. A Cell is a handle:
+// copies share parameters, children and the training flag, so members can be added by value in a
+// constructor:
 //   struct Net : nn::Cell {
 //     nn::Dense fc{10, 1};
 //     Net() { add("fc", fc); }
 //     Tensor construct(const Tensor& x) override { return fc(x); }
 //   };
+// A cell overrides the construct with as many inputs as it takes.
 #pragma once
 
 #include "frontend/jit.h"
 #include "frontend/operand.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,23 +24,48 @@ class Cell {
   Cell();
   virtual ~Cell() = default;
 
-  virtual Tensor construct(const Tensor& x) = 0;
-  // In Mode::kGraph the outermost call is compiled.
-  Tensor operator()(const Operand& x);
+  // Unless overridden: an error that says how many inputs were given.
+  virtual Tensor construct(const Tensor& x);
+  virtual Tensor construct(const Tensor& x, const Tensor& y);
+  virtual Tensor construct(const Tensor& x, const Tensor& y, const Tensor& z);
+  virtual Tensor construct(const Tensor& x, const Tensor& y, const Tensor& z, const Tensor& w);
 
-  // With their full names ("0.weight"), in order of registration.
+  // In Mode::kGraph the outermost call is compiled. Errors of ops name the caller's line.
+  Tensor operator()(const Operand& x) { return call({x}); }
+  Tensor operator()(const Operand& x, const Operand& y) { return call({x, y}); }
+  Tensor operator()(const Operand& x, const Operand& y, const Operand& z) {
+    return call({x, y, z});
+  }
+  Tensor operator()(const Operand& x, const Operand& y, const Operand& z, const Operand& w) {
+    return call({x, y, z, w});
+  }
+
+  Tensor call(const std::vector<Operand>& inputs);  // the same for a list
+
+  // With their full names ("0.weight"), in order of registration; each once.
   std::vector<Parameter> parameters() const;
   std::vector<Parameter> trainable_params() const;
+  std::vector<Parameter> untrainable_params() const;
+  std::map<std::string, Parameter> parameters_dict() const;  // names given twice are an error
+  int64_t parameter_count() const;                           // elements
+  // A table of the parameters: name, type, elements, whether they are trained; and sums.
+  std::string summary() const;
+
   Cell& set_train(bool is_training = true);  // reaches all sub-cells
   bool is_training() const;
 
  protected:
-  // Registration. Names of what lies in a sub-cell are prefixed with the sub-cell's.
+  // Registration. Names of what lies in a sub-cell are prefixed with the sub-cell's; a cell added
+  // in two places keeps its first names.
   Parameter add(const std::string& name, const Tensor& value, bool requires_grad = true);
+  void add(const std::string& name, const Parameter& parameter);
   void add(const std::string& name, const Cell& child);
+  void add(const Cell& child);  // without a prefix: a wrapper's cell keeps its names
 
  private:
   struct State;
+  Tensor construct_all(const std::vector<Tensor>& inputs);
+
   std::shared_ptr<State> state_;
 };
 

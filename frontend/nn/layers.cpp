@@ -1,21 +1,23 @@
 #include "frontend/nn/layers.h"
 
-#include "frontend/nn/initializer.h"
 #include "frontend/ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ballast::nn {
 
-Dense::Dense(int64_t in_channels, int64_t out_channels, bool has_bias) {
+Dense::Dense(int64_t in_channels, int64_t out_channels, bool has_bias,
+             const Initializer& weight_init, const Initializer& bias_init) {
   if (in_channels < 1 || out_channels < 1) {
     fail(BALLAST_INVALID_ARGUMENT, "[Dense] {} to {} channels: expected at least 1", in_channels,
          out_channels);
   }
-  weight_ = add("weight", he_uniform({out_channels, in_channels}, std::sqrt(5.0)));
+  const Shape shape = {out_channels, in_channels};
+  weight_ = add("weight", (weight_init ? weight_init : HeUniform(std::sqrt(5.0)))(shape));
   if (has_bias) {
-    double bound = 1 / std::sqrt(static_cast<double>(in_channels));
-    bias_ = add("bias", uniform({out_channels}, -bound, bound));
+    const double bound = 1 / std::sqrt(static_cast<double>(in_channels));
+    bias_ = add("bias", (bias_init ? bias_init : Uniform(bound))({out_channels}));
   }
 }
 
@@ -24,29 +26,38 @@ Tensor Dense::construct(const Tensor& x) {
   return bias_.defined() ? y + bias_ : y;
 }
 
-Tensor ReLU::construct(const Tensor& x) { return ops::relu(x); }
+Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Initializer& table_init,
+                     std::optional<int64_t> padding_idx)
+    : padding_idx_(padding_idx) {
+  if (vocab_size < 1 || embedding_size < 1 || padding_idx.value_or(0) < 0 ||
+      padding_idx.value_or(0) >= vocab_size) {
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[Embedding] {} rows of {}, padding_idx {}: expected at least 1, and a row's number",
+         vocab_size, embedding_size, padding_idx.value_or(-1));
+  }
+  Tensor table = table_init({vocab_size, embedding_size});
+  if (padding_idx) {
+    std::vector<float> values = table.to_host<float>();
+    std::fill_n(values.begin() + *padding_idx * embedding_size, embedding_size, 0.0f);
+    table = Tensor::from_host(values, table.shape());
+  }
+  embedding_table_ = add("embedding_table", table);
+}
 
-Tensor Tanh::construct(const Tensor& x) { return ops::tanh(x); }
+Tensor Embedding::construct(const Tensor& indices) {
+  return ops::embedding(embedding_table_, indices, padding_idx_);
+}
 
-Tensor Sigmoid::construct(const Tensor& x) { return ops::sigmoid(x); }
+Dropout::Dropout(double p) : p_(p) {
+  if (!(p >= 0 && p < 1)) {
+    fail(BALLAST_INVALID_ARGUMENT, "[Dropout] p is {}, expected 0 up to but not 1", p);
+  }
+}
 
-Tensor GELU::construct(const Tensor& x) { return ops::gelu(x); }
-
-Tensor Softmax::construct(const Tensor& x) { return ops::softmax(x, axis_); }
-
-Tensor Dropout::construct(const Tensor& x) { return is_training() ? ops::dropout(x, p_) : x; }
+Tensor Dropout::construct(const Tensor& x) {
+  return is_training() && p_ > 0 ? ops::dropout(x, p_) : x;
+}
 
 Tensor Flatten::construct(const Tensor& x) { return ops::flatten(x); }
-
-void SequentialCell::append(std::shared_ptr<Cell> cell) {
-  add(std::to_string(cells_.size()), *cell);
-  cells_.push_back(std::move(cell));
-}
-
-Tensor SequentialCell::construct(const Tensor& x) {
-  Tensor value = x;
-  for (const auto& cell : cells_) value = (*cell)(value);
-  return value;
-}
 
 }  // namespace ballast::nn

@@ -1,19 +1,25 @@
-// The layers. Defaults are MindSpore's. See cell.h for what a Cell is.
+// The layers: this header gives all of them. Defaults are those of mindspore.nn (2.10). See cell.h
+// for what a Cell is.
 #pragma once
 
+#include "frontend/nn/activation.h"
+#include "frontend/nn/attention.h"
 #include "frontend/nn/cell.h"
+#include "frontend/nn/container.h"
+#include "frontend/nn/conv.h"
+#include "frontend/nn/initializer.h"
+#include "frontend/nn/norm.h"
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <optional>
 
 namespace ballast::nn {
 
 // x W^T + b; weight [out, in]: HeUniform(sqrt(5)), bias [out]: uniform in +-1/sqrt(in).
 class Dense : public Cell {
  public:
-  Dense(int64_t in_channels, int64_t out_channels, bool has_bias = true);
+  Dense(int64_t in_channels, int64_t out_channels, bool has_bias = true,
+        const Initializer& weight_init = {}, const Initializer& bias_init = {});
+  using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
   const Parameter& weight() const { return weight_; }
@@ -23,39 +29,27 @@ class Dense : public Cell {
   Parameter weight_, bias_;
 };
 
-class ReLU : public Cell {
+// The rows of embedding_table [vocab_size, embedding_size] by index. Row padding_idx begins as
+// zeros and gets no gradient.
+class Embedding : public Cell {
  public:
-  Tensor construct(const Tensor& x) override;
-};
+  Embedding(int64_t vocab_size, int64_t embedding_size, const Initializer& table_init = Normal(),
+            std::optional<int64_t> padding_idx = std::nullopt);
+  using Cell::construct;
+  Tensor construct(const Tensor& indices) override;
 
-class Tanh : public Cell {
- public:
-  Tensor construct(const Tensor& x) override;
-};
-
-class Sigmoid : public Cell {
- public:
-  Tensor construct(const Tensor& x) override;
-};
-
-class GELU : public Cell {
- public:
-  Tensor construct(const Tensor& x) override;
-};
-
-class Softmax : public Cell {
- public:
-  explicit Softmax(int64_t axis = -1) : axis_(axis) {}
-  Tensor construct(const Tensor& x) override;
+  const Parameter& embedding_table() const { return embedding_table_; }
 
  private:
-  int64_t axis_;
+  std::optional<int64_t> padding_idx_;
+  Parameter embedding_table_;
 };
 
 // In training: zeroes with probability p and scales what stays by 1 / (1 - p); else the identity.
 class Dropout : public Cell {
  public:
-  explicit Dropout(double p = 0.5) : p_(p) {}
+  explicit Dropout(double p = 0.5);
+  using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
  private:
@@ -65,21 +59,8 @@ class Dropout : public Cell {
 // [B, ...] -> [B, n].
 class Flatten : public Cell {
  public:
+  using Cell::construct;
   Tensor construct(const Tensor& x) override;
-};
-
-// Cells in a row: SequentialCell net(Flatten(), Dense(784, 10)). Parameters are named by position.
-class SequentialCell : public Cell {
- public:
-  template <class... Cells, class = std::enable_if_t<(std::is_base_of_v<Cell, Cells> && ...)>>
-  explicit SequentialCell(Cells... cells) {
-    (append(std::make_shared<Cells>(std::move(cells))), ...);
-  }
-  void append(std::shared_ptr<Cell> cell);
-  Tensor construct(const Tensor& x) override;
-
- private:
-  std::vector<std::shared_ptr<Cell>> cells_;
 };
 
 }  // namespace ballast::nn

@@ -11,23 +11,48 @@ Reduction reduction_named(const std::string& name) {
   fail(BALLAST_INVALID_ARGUMENT, "[loss] reduction is \"{}\", expected mean, sum or none", name);
 }
 
-namespace {
+Loss::Loss(const std::string& reduction) : reduction_(reduction) { reduction_named(reduction); }
 
-Tensor reduced(const Tensor& losses, Reduction reduction) {
-  if (reduction == Reduction::kMean) return ops::mean(losses);
-  return reduction == Reduction::kSum ? ops::sum(losses) : losses;
+Tensor MSELoss::construct(const Tensor& logits, const Tensor& labels) {
+  return ops::mse_loss(logits, labels, reduction());
 }
 
-}  // namespace
-
-Tensor MSELoss::operator()(const Operand& logits, const Operand& labels) const {
-  CallScope scope(logits.where());
-  return reduced(ops::square(logits - labels), reduction_);
+Tensor L1Loss::construct(const Tensor& logits, const Tensor& labels) {
+  return ops::l1_loss(logits, labels, reduction());
 }
 
-Tensor CrossEntropyLoss::operator()(const Operand& logits, const Operand& labels) const {
-  CallScope scope(logits.where());
-  return reduced(ops::softmax_cross_entropy(logits, labels), reduction_);
+Tensor BCELoss::construct(const Tensor& x, const Tensor& target) {
+  return ops::binary_cross_entropy(x, target, reduction());
+}
+
+Tensor BCEWithLogitsLoss::construct(const Tensor& x, const Tensor& target) {
+  return ops::binary_cross_entropy_with_logits(x, target, reduction());
+}
+
+CrossEntropyLoss::CrossEntropyLoss(const std::string& reduction, double label_smoothing,
+                                   std::optional<int32_t> ignore_index)
+    : Loss(reduction), label_smoothing_(label_smoothing), ignore_index_(ignore_index) {
+  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+    fail(BALLAST_INVALID_ARGUMENT, "[CrossEntropyLoss] label_smoothing is {}, expected 0 to 1",
+         label_smoothing);
+  }
+}
+
+Tensor CrossEntropyLoss::construct(const Tensor& logits, const Tensor& labels) {
+  const Reduction how = reduction_named(reduction());
+  if (!ignore_index_) {
+    Tensor losses = ops::softmax_cross_entropy(logits, labels, label_smoothing_);
+    if (how == Reduction::kNone) return losses;
+    return how == Reduction::kMean ? ops::mean(losses) : ops::sum(losses);
+  }
+  const Tensor counts = ops::not_equal(labels, *ignore_index_);
+  // An ignored label may be no class at all.
+  const Tensor classes = ops::select(counts, labels, 0);
+  Tensor losses = ops::softmax_cross_entropy(logits, classes, label_smoothing_);
+  losses = ops::select(counts, losses, 0.0);
+  if (how == Reduction::kNone) return losses;
+  const Tensor total = ops::sum(losses);
+  return how == Reduction::kSum ? total : total / ops::sum(ops::cast(counts, losses.dtype()));
 }
 
 }  // namespace ballast::nn

@@ -1,35 +1,73 @@
-// Losses: functions of (prediction, target) with a reduction.
+// Losses as cells: loss_fn(prediction, target). Defaults are those of mindspore.nn (2.10);
+// reduction "mean", "sum" or "none". More of them: ops/loss.h.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/nn/cell.h"
 
+#include <optional>
 #include <string>
 
 namespace ballast::nn {
 
 enum class Reduction { kMean, kSum, kNone };
-Reduction reduction_named(const std::string& name);  // "mean", "sum", "none"
+Reduction reduction_named(const std::string& name);
 
-// (logits - labels)^2
-class MSELoss {
+class Loss : public Cell {
  public:
-  explicit MSELoss(const std::string& reduction = "mean")
-      : reduction_(reduction_named(reduction)) {}
-  Tensor operator()(const Operand& logits, const Operand& labels) const;
+  explicit Loss(const std::string& reduction);
+
+ protected:
+  const std::string& reduction() const { return reduction_; }
 
  private:
-  Reduction reduction_;
+  std::string reduction_;
 };
 
-// -log softmax(logits)[label]; logits f32[B, C], labels i32[B].
-class CrossEntropyLoss {
+// (logits - labels)^2
+class MSELoss : public Loss {
  public:
-  explicit CrossEntropyLoss(const std::string& reduction = "mean")
-      : reduction_(reduction_named(reduction)) {}
-  Tensor operator()(const Operand& logits, const Operand& labels) const;
+  explicit MSELoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
+};
+
+// |logits - labels|
+class L1Loss : public Loss {
+ public:
+  explicit L1Loss(const std::string& reduction = "mean") : Loss(reduction) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
+};
+
+// -(t log x + (1 - t) log(1 - x)); x in [0, 1].
+class BCELoss : public Loss {
+ public:
+  explicit BCELoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& x, const Tensor& target) override;
+};
+
+// The same of sigmoid(x), exact for any x.
+class BCEWithLogitsLoss : public Loss {
+ public:
+  explicit BCEWithLogitsLoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& x, const Tensor& target) override;
+};
+
+// -log softmax(logits)[label]; logits f32[B, C], labels i32[B]. Smoothed by s the target is
+// onehot(label) (1 - s) + s / C. Rows whose label is ignore_index cost nothing, and the mean is
+// over the others; without one given every label must be in [0, C) (MindSpore's default is -100).
+class CrossEntropyLoss : public Loss {
+ public:
+  explicit CrossEntropyLoss(const std::string& reduction = "mean", double label_smoothing = 0,
+                            std::optional<int32_t> ignore_index = std::nullopt);
+  using Cell::construct;
+  Tensor construct(const Tensor& logits, const Tensor& labels) override;
 
  private:
-  Reduction reduction_;
+  double label_smoothing_;
+  std::optional<int32_t> ignore_index_;
 };
 
 }  // namespace ballast::nn

@@ -3,14 +3,77 @@
 #include "frontend/ops.h"
 
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace ballast::nn {
 
-Optimizer::Optimizer(std::vector<Parameter> parameters, float learning_rate, float weight_decay)
-    : parameters_(std::move(parameters)),
-      learning_rate_(Tensor::scalar(learning_rate), "learning_rate", /*requires_grad=*/false),
-      weight_decay_(weight_decay) {
-  states_.push_back(learning_rate_);
+namespace {
+
+bool decays_by_name(const Parameter& parameter) {
+  return parameter.name().find("beta") == std::string::npos &&
+         parameter.name().find("gamma") == std::string::npos;
+}
+
+void check_distinct(const std::vector<Parameter>& parameters) {
+  std::set<const void*> seen;
+  for (const Parameter& parameter : parameters) {
+    if (!seen.insert(parameter.id()).second) {
+      fail(BALLAST_INVALID_ARGUMENT, "[optimizer] parameter {} is given twice", parameter.name());
+    }
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(ParameterGroups groups, const LearningRate& learning_rate, float weight_decay,
+                     Decay decay) {
+  add_rate(learning_rate, "learning_rate");
+  std::vector<size_t> rates;  // by parameter
+  for (size_t number = 0; number < groups.groups.size(); ++number) {
+    const ParameterGroup& group = groups.groups[number];
+    const size_t rate = group.learning_rate ? add_rate(*group.learning_rate,
+                                                       "learning_rate." + std::to_string(number))
+                                            : 0;
+    for (const Parameter& parameter : group.parameters) {
+      const bool decays = groups.is_grouped || decays_by_name(parameter);
+      parameters_.push_back(parameter);
+      rates.push_back(rate);
+      gradient_decays_.push_back(decays ? group.weight_decay.value_or(weight_decay) : 0);
+    }
+  }
+  check_distinct(parameters_);
+  sort_into_kinds(decay, rates);
+}
+
+size_t Optimizer::add_rate(const LearningRate& rate, const std::string& name) {
+  if (rate.schedule) {
+    rates_.push_back({{}, rate.schedule});
+    add_global_step();
+  } else {
+    rates_.push_back({add_scalar(name, rate.constant), {}});
+  }
+  return rates_.size() - 1;
+}
+
+void Optimizer::sort_into_kinds(Decay decay, const std::vector<size_t>& rates) {
+  std::map<std::tuple<size_t, float, DType>, std::vector<size_t>> members;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const float in_op = decay == Decay::kInOp ? gradient_decays_[i] : 0;
+    members[{rates[i], in_op, parameters_[i].type().dtype}].push_back(i);
+    if (decay == Decay::kInOp) gradient_decays_[i] = 0;
+  }
+  for (auto& [key, list] : members) {
+    kinds_.push_back({std::move(list), std::get<0>(key), std::get<1>(key)});
+  }
+}
+
+void Optimizer::set_learning_rate(float value) {
+  if (!learning_rate().defined()) {
+    fail(BALLAST_FAILED_PRECONDITION,
+         "[set_learning_rate] the learning rate is a schedule, not a number");
+  }
+  learning_rate().assign(Tensor::scalar(value));
 }
 
 Optimizer::States Optimizer::add_states(const std::string& prefix, bool has_parameters_dtype) {
@@ -29,28 +92,34 @@ Parameter Optimizer::add_scalar(const std::string& name, float value) {
   return states_.back();
 }
 
+void Optimizer::add_global_step() {
+  if (global_step_.defined()) return;
+  global_step_ = Parameter(Tensor::scalar(0, DType::kI32), "global_step", /*requires_grad=*/false);
+  states_.push_back(global_step_);
+}
+
 std::vector<Tensor> Optimizer::apply(const char* op, const std::vector<States>& states,
-                                     const std::vector<Tensor>& gradients,
-                                     const std::vector<Tensor>& scalars, const Attrs& attrs) {
-  std::map<DType, std::vector<size_t>> numbers;  // an op's parameters have one dtype
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    numbers[parameters_[i].type().dtype].push_back(i);
+                                     const std::vector<Tensor>& gradients, const Scalars& scalars,
+                                     const Attrs& attrs) {
+  std::vector<Tensor> rates;
+  for (const Rate& rate : rates_) {
+    rates.push_back(rate.schedule ? rate.schedule(global_step_) : rate.constant.value());
   }
   std::vector<Tensor> updated(parameters_.size());
-  for (const auto& [dtype, members] : numbers) {
+  for (const Kind& kind : kinds_) {
     std::vector<Tensor> tensors;
-    for (size_t i : members) {
+    for (size_t i : kind.members) {
       tensors.push_back(parameters_[i]);
       for (const States& state : states) tensors.push_back(state[i]);
       tensors.push_back(gradients[i]);
     }
-    const std::vector<Tensor> results =
-        ops::apply_to_all(op, tensors, states.size() + 2, scalars, attrs);
-    for (size_t n = 0; n < members.size(); ++n) {
+    const std::vector<Tensor> results = ops::apply_to_all(
+        op, tensors, states.size() + 2, scalars(rates[kind.rate], kind.weight_decay), attrs);
+    for (size_t n = 0; n < kind.members.size(); ++n) {
       const size_t first = n * (states.size() + 1);
-      updated[members[n]] = results[first];
+      updated[kind.members[n]] = results[first];
       for (size_t k = 0; k < states.size(); ++k) {
-        states[k][members[n]].assign(results[first + 1 + k]);
+        states[k][kind.members[n]].assign(results[first + 1 + k]);
       }
     }
   }
@@ -64,24 +133,50 @@ std::vector<Tensor> Optimizer::operator()(const std::vector<Tensor>& gradients, 
          gradients.size(), parameters_.size(), to_string(where));
   }
   std::vector<Tensor> decayed = gradients;
-  if (weight_decay_ != 0) {
-    for (size_t i = 0; i < decayed.size(); ++i) {
-      decayed[i] = decayed[i] + parameters_[i] * weight_decay_;
-    }
+  for (size_t i = 0; i < decayed.size(); ++i) {
+    const float decay = gradient_decays_[i];
+    if (decay != 0) decayed[i] = decayed[i] + parameters_[i] * decay;
   }
   std::vector<Tensor> updated = step(decayed);
   for (size_t i = 0; i < updated.size(); ++i) parameters_[i].assign(updated[i], where);
+  if (global_step_.defined()) global_step_.assign(global_step_ + 1);
   return updated;
 }
 
-SGD::SGD(std::vector<Parameter> parameters, float learning_rate, float weight_decay)
-    : Optimizer(std::move(parameters), learning_rate, weight_decay) {}
-
-std::vector<Tensor> SGD::step(const std::vector<Tensor>& gradients) {
-  return apply("apply_gradient_descent", {}, gradients, {learning_rate()});
+SGD::SGD(ParameterGroups parameters, const LearningRate& learning_rate, float momentum,
+         float dampening, float weight_decay, bool nesterov)
+    : Optimizer(std::move(parameters), learning_rate, weight_decay),
+      momentum_(momentum),
+      dampening_(dampening),
+      nesterov_(nesterov) {
+  if (nesterov && (momentum <= 0 || dampening != 0)) {
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[SGD] Nesterov with momentum {} and dampening {}: expected a momentum, no dampening",
+         momentum, dampening);
+  }
+  if (momentum != 0) accumulators_ = add_states("accum", /*has_parameters_dtype=*/true);
+  if (momentum != 0 && dampening != 0) add_global_step();
 }
 
-Momentum::Momentum(std::vector<Parameter> parameters, float learning_rate, float momentum,
+std::vector<Tensor> SGD::step(const std::vector<Tensor>& gradients) {
+  if (momentum_ == 0) {
+    return apply("apply_gradient_descent", {}, gradients,
+                 [](const Tensor& rate, float) { return std::vector<Tensor>{rate}; });
+  }
+  std::vector<Tensor> damped = gradients;
+  if (dampening_ != 0) {
+    const Tensor part =
+        ops::select(ops::equal(global_step(), 0), 1.0, Tensor::scalar(1 - dampening_));
+    damped = ops::scale_tensors(gradients, part);
+  }
+  return apply("apply_momentum", {accumulators_}, damped,
+               [this](const Tensor& rate, float) {
+                 return std::vector<Tensor>{rate, Tensor::scalar(momentum_)};
+               },
+               {{"use_nesterov", int64_t{nesterov_}}});
+}
+
+Momentum::Momentum(ParameterGroups parameters, const LearningRate& learning_rate, float momentum,
                    float weight_decay, bool use_nesterov)
     : Optimizer(std::move(parameters), learning_rate, weight_decay),
       momentum_(momentum),
@@ -90,13 +185,16 @@ Momentum::Momentum(std::vector<Parameter> parameters, float learning_rate, float
 
 std::vector<Tensor> Momentum::step(const std::vector<Tensor>& gradients) {
   return apply("apply_momentum", {accumulators_}, gradients,
-               {learning_rate(), Tensor::scalar(momentum_)},
+               [this](const Tensor& rate, float) {
+                 return std::vector<Tensor>{rate, Tensor::scalar(momentum_)};
+               },
                {{"use_nesterov", int64_t{use_nesterov_}}});
 }
 
-MomentOptimizer::MomentOptimizer(std::vector<Parameter> parameters, float learning_rate,
-                                 float beta1, float beta2, float epsilon, float weight_decay)
-    : Optimizer(std::move(parameters), learning_rate, weight_decay),
+MomentOptimizer::MomentOptimizer(ParameterGroups parameters, const LearningRate& learning_rate,
+                                 float beta1, float beta2, float epsilon, float weight_decay,
+                                 Decay decay)
+    : Optimizer(std::move(parameters), learning_rate, weight_decay, decay),
       beta1_(beta1),
       beta2_(beta2),
       epsilon_(epsilon),
@@ -128,40 +226,45 @@ std::vector<Tensor> joined(std::vector<Tensor> first, const std::vector<Tensor>&
 
 }  // namespace
 
-Adam::Adam(std::vector<Parameter> parameters, float learning_rate, float beta1, float beta2,
+Adam::Adam(ParameterGroups parameters, const LearningRate& learning_rate, float beta1, float beta2,
            float epsilon, float weight_decay, bool use_nesterov)
-    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, weight_decay),
+    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, weight_decay,
+                      Decay::kInGradient),
       use_nesterov_(use_nesterov) {
   add_powers();
 }
 
 std::vector<Tensor> Adam::step(const std::vector<Tensor>& gradients) {
+  const std::vector<Tensor> powers = next_powers();
   return apply("apply_adam", moments(), gradients,
-               joined(joined(next_powers(), {learning_rate()}), betas()),
+               [&](const Tensor& rate, float) { return joined(joined(powers, {rate}), betas()); },
                {{"use_nesterov", int64_t{use_nesterov_}}});
 }
 
-AdamWeightDecay::AdamWeightDecay(std::vector<Parameter> parameters, float learning_rate,
+AdamWeightDecay::AdamWeightDecay(ParameterGroups parameters, const LearningRate& learning_rate,
                                  float beta1, float beta2, float epsilon, float weight_decay)
-    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, 0),
-      decay_(weight_decay) {}
+    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, weight_decay,
+                      Decay::kInOp) {}
 
 std::vector<Tensor> AdamWeightDecay::step(const std::vector<Tensor>& gradients) {
   return apply("apply_adam_weight_decay", moments(), gradients,
-               joined(joined({learning_rate()}, betas()), {Tensor::scalar(decay_)}));
+               [this](const Tensor& rate, float decay) {
+                 return joined(joined({rate}, betas()), {Tensor::scalar(decay)});
+               });
 }
 
-AdamW::AdamW(std::vector<Parameter> parameters, float learning_rate, float beta1, float beta2,
-             float epsilon, float weight_decay)
-    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, 0),
-      decay_(weight_decay) {
+AdamW::AdamW(ParameterGroups parameters, const LearningRate& learning_rate, float beta1,
+             float beta2, float epsilon, float weight_decay)
+    : MomentOptimizer(std::move(parameters), learning_rate, beta1, beta2, epsilon, weight_decay,
+                      Decay::kInOp) {
   add_powers();
 }
 
 std::vector<Tensor> AdamW::step(const std::vector<Tensor>& gradients) {
-  return apply(
-      "apply_adamw", moments(), gradients,
-      joined(joined(joined(next_powers(), {learning_rate()}), betas()), {Tensor::scalar(decay_)}));
+  const std::vector<Tensor> powers = next_powers();
+  return apply("apply_adamw", moments(), gradients, [&](const Tensor& rate, float decay) {
+    return joined(joined(joined(powers, {rate}), betas()), {Tensor::scalar(decay)});
+  });
 }
 
 }  // namespace ballast::nn
