@@ -3,6 +3,9 @@ find_package(OpenCL REQUIRED)            # Debian: ocl-icd-opencl-dev
 find_package(fmt REQUIRED)               # Debian: libfmt-dev
 find_package(spdlog REQUIRED)            # Debian: libspdlog-dev
 find_package(nlohmann_json REQUIRED)     # Debian: nlohmann-json3-dev
+find_package(ZLIB REQUIRED)              # Debian: zlib1g-dev
+find_library(ZIP_LIBRARY zip REQUIRED)   # Debian: libzip-dev, whose package file wants its tools
+find_library(CSV_LIBRARY csv REQUIRED)   # Debian: libcsv-dev
 find_package(CLI11 REQUIRED)             # Debian: libcli11-dev
 find_package(GTest REQUIRED)             # Debian: libgtest-dev, libgmock-dev
 find_package(benchmark REQUIRED)         # Debian: libbenchmark-dev

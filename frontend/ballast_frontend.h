@@ -3,7 +3,9 @@
 
 #include "frontend/context.h"
 #include "frontend/custom.h"
+#include "frontend/data/csv.h"
 #include "frontend/data/dataset.h"
+#include "frontend/data/idx.h"
 #include "frontend/data/npy.h"
 #include "frontend/generator.h"
 #include "frontend/jacobian.h"

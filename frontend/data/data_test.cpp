@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <optional>
 
 namespace ballast::data {
 namespace {
@@ -34,7 +36,7 @@ TEST(DatasetTest, BatchesInOrder) {
   Dataset dataset = ArrayDataset({numbers(7)}).batch(3);
   EXPECT_EQ(dataset.batches_per_epoch(), 2);
   EXPECT_EQ(read_pass(dataset), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
-  Dataset whole = dataset.batch(3, /*drop_remainder=*/false);
+  Dataset whole = ArrayDataset({numbers(7)}).batch(3, /*drop_remainder=*/false);
   EXPECT_EQ(whole.batches_per_epoch(), 3);
   EXPECT_EQ(read_pass(whole).size(), 7u);
 }
@@ -71,7 +73,111 @@ TEST(DatasetTest, StacksWithinAnEpoch) {
   EXPECT_EQ(shapes, (std::vector<Shape>{{2, 2, 1}, {1, 2, 1}, {1, 1, 1}, {2, 2, 1}}));
 }
 
+TEST(DatasetTest, StepsApplyInTheOrderTheyAreWritten) {
+  // Batches in another order, each of neighbours.
+  const std::vector<int32_t> seen = read_pass(ArrayDataset({numbers(20)}).batch(4).shuffle(3));
+  EXPECT_NE(seen, numbers(20).to_host<int32_t>());
+  for (size_t i = 0; i < 20; i += 4) {
+    EXPECT_EQ(seen[i] % 4, 0);
+    EXPECT_EQ(seen[i + 3], seen[i] + 3);
+  }
+  auto doubled = [](const Batch& item) {
+    std::vector<int32_t> values = item[0].to_host<int32_t>();
+    for (int32_t& value : values) value *= 2;
+    return Batch{Tensor::on_host(values, item[0].shape())};
+  };
+  std::vector<Shape> shapes;
+  auto noted = [&](const Batch& item) {
+    shapes.push_back(item[0].shape());
+    return item;
+  };
+  EXPECT_EQ(read_pass(ArrayDataset({numbers(4)}).map(noted).map(doubled).batch(2)),
+            (std::vector<int32_t>{0, 2, 4, 6}));
+  EXPECT_EQ(shapes[0], (Shape{1}));
+  shapes.clear();
+  read_pass(ArrayDataset({numbers(4)}).batch(2).map(noted));
+  EXPECT_EQ(shapes[0], (Shape{2, 1}));
+}
+
+TEST(DatasetTest, AMapMayChangeColumns) {
+  auto both = [](const Batch& item) { return Batch{item[0], item[0]}; };
+  const Dataset dataset = ArrayDataset({numbers(6)}).map(both).batch(3);
+  EXPECT_EQ(dataset.column_count(), 2u);
+  for (const Batch& batch : dataset) EXPECT_EQ(batch[1].shape(), (Shape{3, 1}));
+}
+
+TEST(DatasetTest, ShardsAreEquallyLongAndCoverAll) {
+  std::vector<int32_t> all;
+  for (int64_t shard = 0; shard < 3; ++shard) {
+    const Dataset part = ArrayDataset({numbers(7)}).shuffle(5).shard(3, shard).batch(1);
+    EXPECT_EQ(part.batches_per_epoch(), 3);
+    for (int32_t value : read_pass(part)) all.push_back(value);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  EXPECT_EQ(all, numbers(7).to_host<int32_t>());
+}
+
+TEST(DatasetTest, ZipsToTheShortest) {
+  const Dataset pairs = zip({ArrayDataset({numbers(5)}), ArrayDataset({numbers(9)}).shuffle(1)});
+  EXPECT_EQ(pairs.column_count(), 2u);
+  EXPECT_EQ(pairs.batch(2).batches_per_epoch(), 2);
+  EXPECT_EQ(read_pass(pairs.batch(5)), numbers(5).to_host<int32_t>());
+}
+
+TEST(DatasetTest, GeneratesItems) {
+  auto item = [](int64_t i) {
+    return Batch{Tensor::on_host<int32_t>({static_cast<int32_t>(i)}, {1})};
+  };
+  const Dataset by_number = GeneratorDataset(10, item).shuffle(2).batch(5);
+  EXPECT_EQ(read_pass(by_number), read_pass(ArrayDataset({numbers(10)}).shuffle(2).batch(5)));
+  auto next = [i = int64_t{0}, item]() mutable -> std::optional<Batch> {
+    if (i == 4) return std::nullopt;
+    return item(i++);
+  };
+  EXPECT_EQ(read_pass(GeneratorDataset(next).batch(2).prefetch(1)),
+            (std::vector<int32_t>{0, 1, 2, 3}));
+  StackedBatches stacked(GeneratorDataset(5, item).batch(2), 2, 1);
+  EXPECT_EQ(stacked.next()[0].to_host<int32_t>(), (std::vector<int32_t>{0, 1, 2, 3}));
+}
+
+TEST(DatasetTest, GoesOnWhereItWasTold) {
+  auto make = [] { return ArrayDataset({numbers(12)}).shuffle(9).batch(3).repeat(2); };
+  const std::vector<int32_t> whole = read_pass(make());
+  for (const uint64_t batch : {0, 3, 4, 6}) {
+    const Dataset resumed = make();
+    resumed.start_at(batch);
+    std::vector<int32_t> rest = read_pass(resumed);
+    rest.resize(24 - 3 * batch);  // two epochs from where it began
+    EXPECT_EQ(rest, std::vector<int32_t>(whole.begin() + 3 * batch, whole.end()));
+  }
+  const Dataset sunk = make();
+  sunk.start_at(2);
+  StackedBatches batches(sunk, 4, 1);
+  EXPECT_EQ(batches.next()[0].to_host<int32_t>(),
+            std::vector<int32_t>(whole.begin() + 6, whole.begin() + 12));
+  EXPECT_EQ(batches.next()[0].to_host<int32_t>(),
+            std::vector<int32_t>(whole.begin() + 12, whole.end()));
+}
+
+TEST(DatasetTest, ItemsOfOneBatchHaveOneType) {
+  auto item = [](int64_t i) {
+    return Batch{Tensor::on_host(std::vector<int32_t>(i + 1), {i + 1})};
+  };
+  try {
+    read_pass(GeneratorDataset(3, item).batch(2).prefetch(1));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("[dataset] column 0 of an item is i32[2], of the item before i32[1]"));
+  }
+}
+
 TEST(DatasetTest, RefusesWhatCannotWork) {
+  EXPECT_THROW(ArrayDataset({numbers(3)}).shard(2, 2), Error);
+  EXPECT_THROW(zip({}), Error);
+  EXPECT_THROW(GeneratorDataset(-1, [](int64_t) { return Batch{}; }), Error);
+  EXPECT_THROW(ArrayDataset({numbers(0)}).start_at(1), Error);
   EXPECT_THROW(ArrayDataset({}), Error);
   EXPECT_THROW(ArrayDataset({numbers(3), numbers(4)}), Error);
   EXPECT_THROW(ArrayDataset({numbers(3)}).batch(0), Error);

@@ -3,133 +3,98 @@
 #include "frontend/data/prefetcher.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
-#include <random>
 
 namespace ballast::data {
 
 Dataset ArrayDataset(std::vector<Tensor> columns) {
   if (columns.empty()) fail(BALLAST_INVALID_ARGUMENT, "[ArrayDataset] no columns given");
-  Dataset dataset;
-  for (Tensor& column : columns) {
+  for (const Tensor& column : columns) {
     if (column.rank() == 0 || column.shape()[0] != columns[0].shape()[0]) {
       fail(BALLAST_INVALID_ARGUMENT,
            "[ArrayDataset] column {} is {}, column 0 is {}: they must "
            "share their leading extent",
            &column - columns.data(), to_string(column.type()), to_string(columns[0].type()));
     }
-    dataset.columns_.push_back(column.is_on_host()
-                                   ? column
-                                   : Tensor::on_host_bytes(column.to_host_bytes(), column.type()));
   }
-  return dataset;
+  return Dataset(array_source(std::move(columns)));
 }
 
-Dataset Dataset::shuffle(uint64_t seed) const {
-  Dataset changed = *this;
-  changed.seed_ = seed;
+Dataset GeneratorDataset(int64_t size, std::function<Batch(int64_t)> item) {
+  if (size < 0) fail(BALLAST_INVALID_ARGUMENT, "[GeneratorDataset] {} items", size);
+  return Dataset(generator_source(size, std::move(item)));
+}
+
+Dataset GeneratorDataset(const std::function<std::optional<Batch>()>& next) {
+  auto items = std::make_shared<std::vector<Batch>>();
+  while (std::optional<Batch> item = next()) items->push_back(*std::move(item));
+  return GeneratorDataset(static_cast<int64_t>(items->size()), [items](int64_t position) {
+    return (*items)[static_cast<size_t>(position)];
+  });
+}
+
+Dataset zip(const std::vector<Dataset>& datasets) {
+  if (datasets.empty()) fail(BALLAST_INVALID_ARGUMENT, "[zip] no datasets given");
+  std::vector<SourcePtr> sources;
+  for (const Dataset& dataset : datasets) sources.push_back(dataset.source_);
+  return Dataset(zip_source(std::move(sources)));
+}
+
+Dataset Dataset::with(SourcePtr source) const {
+  Dataset changed(std::move(source));
+  changed.epochs_ = epochs_;
+  changed.prefetch_ = prefetch_;
   return changed;
+}
+
+Dataset Dataset::map(MapFunction function) const {
+  return with(map_source(source_, std::move(function)));
+}
+
+Dataset Dataset::shuffle(uint64_t seed) const { return with(shuffle_source(source_, seed)); }
+
+Dataset Dataset::shard(int64_t shards, int64_t shard) const {
+  if (shards < 1 || shard < 0 || shard >= shards) {
+    fail(BALLAST_INVALID_ARGUMENT, "[shard] number {} of {}", shard, shards);
+  }
+  return with(shard_source(source_, shards, shard));
 }
 
 Dataset Dataset::batch(int64_t size, bool drop_remainder) const {
   if (size < 1) fail(BALLAST_INVALID_ARGUMENT, "[batch] size is {}, expected at least 1", size);
-  Dataset changed = *this;
-  changed.batch_size_ = size;
-  changed.drop_remainder_ = drop_remainder;
-  return changed;
+  return with(batch_source(source_, size, drop_remainder));
 }
 
 Dataset Dataset::repeat(int64_t epochs) const {
   if (epochs < 1) fail(BALLAST_INVALID_ARGUMENT, "[repeat] {} epochs, expected at least 1", epochs);
-  Dataset changed = *this;
+  Dataset changed = with(source_);
   changed.epochs_ = epochs;
   return changed;
 }
 
 Dataset Dataset::prefetch(int64_t batches) const {
-  Dataset changed = *this;
+  Dataset changed = with(source_);
   changed.prefetch_ = std::max<int64_t>(0, batches);
   return changed;
 }
 
-int64_t Dataset::rows() const { return columns_.at(0).shape()[0]; }
-
-int64_t Dataset::batches_per_epoch() const {
-  return drop_remainder_ ? rows() / batch_size_ : (rows() + batch_size_ - 1) / batch_size_;
+void Dataset::start_at(uint64_t batch) const {
+  const auto per_epoch = static_cast<uint64_t>(batches_per_epoch());
+  if (per_epoch == 0) fail(BALLAST_INVALID_ARGUMENT, "[start_at] the dataset is empty");
+  progress_->epoch = batch / per_epoch;
+  progress_->item = static_cast<int64_t>(batch % per_epoch);
 }
-
-std::vector<int64_t> Dataset::order_of_epoch(uint64_t epoch) const {
-  std::vector<int64_t> order(static_cast<size_t>(rows()));
-  std::iota(order.begin(), order.end(), 0);
-  if (!seed_) return order;
-  // Fisher-Yates by hand: std::shuffle differs between standard libraries.
-  std::mt19937_64 generator(*seed_ + epoch * 0x9e3779b97f4a7c15u);
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
-  return order;
-}
-
-Batch Dataset::gather(const int64_t* rows, const Shape& leading) const {
-  auto count = static_cast<size_t>(TensorType{DType::kU8, leading}.elements());
-  Batch batch;
-  for (const Tensor& column : columns_) {
-    TensorType row{column.dtype(), Shape(column.shape().begin() + 1, column.shape().end())};
-    size_t size = row.bytes();
-    std::vector<uint8_t> bytes(count * size);
-    const auto* source = static_cast<const uint8_t*>(column.host_data());
-    for (size_t i = 0; size > 0 && i < count; ++i) {
-      std::memcpy(bytes.data() + i * size, source + static_cast<size_t>(rows[i]) * size, size);
-    }
-    row.shape.insert(row.shape.begin(), leading.begin(), leading.end());
-    batch.push_back(Tensor::on_host_bytes(std::move(bytes), std::move(row)));
-  }
-  return batch;
-}
-
-// A place within the sequence of epochs.
-class Cursor {
- public:
-  Cursor(Dataset dataset, uint64_t epoch)
-      : dataset_(std::move(dataset)), order_(dataset_.order_of_epoch(epoch)) {}
-
-  bool is_epoch_over() const {
-    int64_t left = static_cast<int64_t>(order_.size()) - position_;
-    return dataset_.drop_remainder_ ? left < dataset_.batch_size_ : left <= 0;
-  }
-  void start_epoch(uint64_t epoch) {
-    order_ = dataset_.order_of_epoch(epoch);
-    position_ = 0;
-  }
-  Batch take_batch() { return take(std::min(dataset_.batch_size_, left()), 0); }
-  // Full batches as one stack, or a smaller last batch alone.
-  Batch take_stack(int64_t stack) {
-    int64_t size = std::min(dataset_.batch_size_, left());
-    return take(size, std::min(stack, left() / size));
-  }
-
- private:
-  int64_t left() const { return static_cast<int64_t>(order_.size()) - position_; }
-  Batch take(int64_t size, int64_t stack) {
-    Shape leading = stack > 0 ? Shape{stack, size} : Shape{size};
-    const int64_t* rows = order_.data() + position_;
-    position_ += std::max<int64_t>(1, stack) * size;
-    return dataset_.gather(rows, leading);
-  }
-
-  Dataset dataset_;
-  std::vector<int64_t> order_;
-  int64_t position_ = 0;
-};
 
 Dataset::Iterator Dataset::begin() const {
-  uint64_t epoch = next_epoch_->fetch_add(static_cast<uint64_t>(epochs_));
-  auto produce = [cursor = Cursor(*this, epoch), epoch,
-                  end = epoch + static_cast<uint64_t>(epochs_)]() mutable -> std::optional<Batch> {
-    while (cursor.is_epoch_over()) {
+  const auto epochs = static_cast<uint64_t>(epochs_);
+  const uint64_t first = progress_->epoch.fetch_add(epochs);
+  auto produce = [source = source_, epoch = first, end = first + epochs,
+                  item = progress_->item.exchange(0)]() mutable -> std::optional<Batch> {
+    while (item >= source->size()) {
       if (++epoch >= end) return std::nullopt;
-      cursor.start_epoch(epoch);
+      item = 0;
     }
-    return cursor.take_batch();
+    return source->gather(epoch, {item++}, {});
   };
   Iterator iterator;
   iterator.reader_ =
@@ -154,12 +119,18 @@ StackedBatches::StackedBatches(Dataset dataset, uint64_t stack, size_t expected_
     fail(BALLAST_INVALID_ARGUMENT, "[data_sink] nothing to run: sink size {}, {} batches per epoch",
          stack, dataset.batches_per_epoch());
   }
-  auto epochs = dataset.next_epoch_;
-  uint64_t first = epochs->fetch_add(1);
-  auto produce = [cursor = Cursor(dataset, first), epochs,
-                  stack]() mutable -> std::optional<Batch> {
-    if (cursor.is_epoch_over()) cursor.start_epoch(epochs->fetch_add(1));
-    return cursor.take_stack(static_cast<int64_t>(stack));
+  auto progress = dataset.progress_;
+  auto produce = [source = dataset.source_, progress, stack, epoch = progress->epoch.fetch_add(1),
+                  item = progress->item.exchange(0)]() mutable -> std::optional<Batch> {
+    if (item >= source->size()) {
+      epoch = progress->epoch.fetch_add(1);
+      item = 0;
+    }
+    const int64_t count = std::min(static_cast<int64_t>(stack), source->run_length(item));
+    Positions positions(static_cast<size_t>(count));
+    std::iota(positions.begin(), positions.end(), item);
+    item += count;
+    return source->gather(epoch, positions, {count});
   };
   constexpr size_t kAhead = 2;  // one waits while the next is gathered
   reader_ = std::make_unique<Prefetcher>(std::move(produce), kAhead);

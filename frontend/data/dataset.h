@@ -1,36 +1,43 @@
-// Dataset: columns of host arrays that share their leading extent, read in batches.
+// Dataset: items (a host tensor per column) in a pipeline, as mindspore.dataset.
 //   data::Dataset train = data::ArrayDataset({images, labels}).shuffle(7).batch(64).prefetch(4);
 //   for (const std::vector<Tensor>& batch : train) step(batch[0], batch[1]);
-// A Dataset is a value; copies share the arrays and the epoch counter. Each pass over it is one
-// epoch with an order of its own that follows from the seed. Batches lie in host memory.
+// Steps apply in the order they are written: shuffle before batch mixes rows, after it batches; map
+// before batch sees rows, after it batches. A Dataset is a value; copies share the items and the
+// epoch counter. Each pass over it is one epoch with an order of its own that follows from the
+// seed. With prefetch, and in a sink, the functions of generators and maps run on another thread.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/data/source.h"
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 namespace ballast::data {
 
-using Batch = std::vector<Tensor>;  // one host tensor per column
-
-class Cursor;
 class Prefetcher;
 class StackedBatches;
 
 class Dataset {
  public:
+  Dataset map(MapFunction function) const;
   Dataset shuffle(uint64_t seed) const;
-  Dataset batch(int64_t size, bool drop_remainder = true) const;
-  Dataset repeat(int64_t epochs) const;     // one pass gives that many epochs
+  // Every shards-th item from number `shard` on; all shards are equally long, for which the last
+  // ones begin again at the front.
+  Dataset shard(int64_t shards, int64_t shard) const;
+  Dataset batch(int64_t size, bool drop_remainder = true) const;  // adds a leading axis
+  Dataset repeat(int64_t epochs) const;                           // one pass gives that many epochs
   Dataset prefetch(int64_t batches) const;  // gathered ahead on a background thread
 
-  int64_t rows() const;
-  size_t column_count() const { return columns_.size(); }
-  int64_t batches_per_epoch() const;
+  // The next pass begins with this batch, counted from the first of epoch 0: where a run that was
+  // interrupted goes on.
+  void start_at(uint64_t batch) const;
+
+  size_t column_count() const { return source_->column_count(); }
+  int64_t batches_per_epoch() const { return source_->size(); }  // items, where nothing is batched
   int64_t batches_per_pass() const { return batches_per_epoch() * epochs_; }
 
   // Reads the next pass; dereferencing is legal until the end.
@@ -51,23 +58,33 @@ class Dataset {
 
  private:
   friend Dataset ArrayDataset(std::vector<Tensor> columns);
-  friend class Cursor;
+  friend Dataset GeneratorDataset(int64_t, std::function<Batch(int64_t)>);
+  friend Dataset GeneratorDataset(const std::function<std::optional<Batch>()>&);
+  friend Dataset zip(const std::vector<Dataset>& datasets);
   friend class StackedBatches;
-  std::vector<int64_t> order_of_epoch(uint64_t epoch) const;
-  // Rows as tensors whose leading extents are `leading`.
-  Batch gather(const int64_t* rows, const Shape& leading) const;
+  struct Progress {
+    std::atomic<uint64_t> epoch{0};
+    std::atomic<int64_t> item{0};  // where the next pass begins
+  };
 
-  std::vector<Tensor> columns_;
-  std::optional<uint64_t> seed_;
-  int64_t batch_size_ = 1;
-  bool drop_remainder_ = true;
+  explicit Dataset(SourcePtr source) : source_(std::move(source)) {}
+  Dataset with(SourcePtr source) const;
+
+  SourcePtr source_;
   int64_t epochs_ = 1;
   int64_t prefetch_ = 0;
-  std::shared_ptr<std::atomic<uint64_t>> next_epoch_ = std::make_shared<std::atomic<uint64_t>>(0);
+  std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
 };
 
-// Device tensors are read back once.
+// Rows of arrays that share their leading extent. Device tensors are read back once.
 Dataset ArrayDataset(std::vector<Tensor> columns);
+// Items 0 to size - 1 of a function, which is called again in each epoch, and once for item 0 to
+// learn how many columns there are.
+Dataset GeneratorDataset(int64_t size, std::function<Batch(int64_t)> item);
+// What a function gives until it gives nothing: read to the end, and kept, now.
+Dataset GeneratorDataset(const std::function<std::optional<Batch>()>& next);
+// Their columns side by side, as long as the shortest. Each keeps an order of its own.
+Dataset zip(const std::vector<Dataset>& datasets);
 
 // Endless runs of up to `stack` equal-sized batches as [n, batch, ...] tensors, gathered ahead on a
 // background thread. A run never crosses the end of an epoch.

@@ -1,8 +1,13 @@
 #include "frontend/data/npy.h"
 
+#include "frontend/data/byte_reader.h"
+
+#include <zip.h>
+
+#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <optional>
+#include <memory>
 
 namespace ballast::data {
 
@@ -16,42 +21,32 @@ struct Description {
   DType dtype;
 };
 constexpr Description kDescriptions[] = {
-    {"<f4", DType::kF32}, {"<f8", DType::kF64}, {"<i4", DType::kI32},
-    {"<i8", DType::kI64}, {"|u1", DType::kU8},  {"|b1", DType::kBool},
+    {"<f4", DType::kF32}, {"<f8", DType::kF64},  {"<i4", DType::kI32}, {"<i8", DType::kI64},
+    {"|u1", DType::kU8},  {"|b1", DType::kBool}, {"<f2", DType::kF16},
 };
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-    if (!file_) fail(BALLAST_NOT_FOUND, "[load_npy] cannot open {}", path);
-  }
+  explicit Reader(ByteReader bytes) : bytes_(std::move(bytes)) {}
 
   Tensor read() {
     TensorType type = read_header();
-    std::vector<uint8_t> bytes(type.bytes());
-    read_bytes(bytes.data(), bytes.size(), "the elements of " + to_string(type));
-    if (file_.peek() != std::char_traits<char>::eof()) refuse("bytes after the last element");
-    return Tensor::on_host_bytes(std::move(bytes), std::move(type));
+    std::vector<uint8_t> elements = bytes_.read_elements(type);
+    bytes_.expect_end();
+    return Tensor::on_host_bytes(std::move(elements), std::move(type));
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    fail(BALLAST_INVALID_ARGUMENT, "[load_npy] {}, offset {}: {}", path_, offset_, why);
-  }
-
+  [[noreturn]] void refuse(const std::string& why) const { bytes_.refuse(why); }
   void read_bytes(void* target, size_t size, const std::string& what) {
-    file_.read(static_cast<char*>(target), static_cast<std::streamsize>(size));
-    auto got = static_cast<size_t>(file_.gcount());
-    offset_ += got;
-    if (got < size)
-      refuse(fmt::format("the file ends {} bytes early, within {}", size - got, what));
+    bytes_.read(target, size, what);
   }
 
   TensorType read_header() {
     uint8_t start[kMagicSize + 2];
     read_bytes(start, sizeof(start), "the magic number");
     if (std::memcmp(start, kMagic, kMagicSize) != 0) {
-      offset_ = 0;
+      bytes_.rewind_offset();
       refuse("the file does not begin with numpy's magic number");
     }
     uint8_t version = start[kMagicSize];
@@ -114,14 +109,49 @@ class Reader {
     return shape;
   }
 
-  std::string path_;
-  std::ifstream file_;
-  size_t offset_ = 0;
+  ByteReader bytes_;
 };
 
 }  // namespace
 
-Tensor load_npy(const std::string& path) { return Reader(path).read(); }
+Tensor load_npy(const std::string& path) {
+  return Reader(ByteReader::open("load_npy", path)).read();
+}
+
+std::map<std::string, Tensor> load_npz(const std::string& path) {
+  int failure = 0;
+  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(
+      zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &failure), zip_discard);
+  if (!archive) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, failure);
+    const std::string why = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    fail(failure == ZIP_ER_NOENT ? BALLAST_NOT_FOUND : BALLAST_INVALID_ARGUMENT,
+         "[load_npz] {}: {}", path, why);
+  }
+  std::map<std::string, Tensor> arrays;
+  const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  for (zip_uint64_t number = 0; number < static_cast<zip_uint64_t>(count); ++number) {
+    std::string name = zip_get_name(archive.get(), number, 0);
+    const std::shared_ptr<zip_file_t> entry(zip_fopen_index(archive.get(), number, 0),
+                                            [](zip_file_t* opened) {
+                                              if (opened) zip_fclose(opened);
+                                            });
+    ByteReader bytes("load_npz", path + ":" + name, [entry](void* target, size_t size) -> int64_t {
+      return zip_fread(entry.get(), target, size);
+    });
+    if (!entry) bytes.refuse(zip_strerror(archive.get()));
+    const std::string suffix = ".npy";
+    if (name.size() > suffix.size() && name.substr(name.size() - suffix.size()) == suffix) {
+      name.resize(name.size() - suffix.size());
+    }
+    if (!arrays.emplace(name, Reader(std::move(bytes)).read()).second) {
+      fail(BALLAST_INVALID_ARGUMENT, "[load_npz] {}: the name {} appears twice", path, name);
+    }
+  }
+  return arrays;
+}
 
 void save_npy(const std::string& path, const Tensor& tensor) {
   const char* description = nullptr;
