@@ -67,11 +67,15 @@ class Writer {
     }
     for (size_t i = 0; i < binding_count_; ++i) {
       parameters += fmt::format("__global uchar* _b{0}, ulong _stride{0}, ulong _slots{0}, ", i);
-      locals += fmt::format("  ulong _slot{} = 0;\n", i);
-      advance += fmt::format("    if (++_slot{0} == _slots{0}) _slot{0} = 0;\n", i);
+      locals += fmt::format("  ulong _slot{0} = _backward ? _slots{0} - 1 : 0;\n", i);
+      advance += fmt::format(
+          "    if (_backward) _slot{0} = (_slot{0} == 0 ? _slots{0} : _slot{0}) - 1;\n"
+          "    else if (++_slot{0} == _slots{0}) _slot{0} = 0;\n",
+          i);
     }
     return fmt::format(
-        "{}__kernel void {}({}__local ulong16* _shared, ulong _steps) {{\n{}  for (ulong _step = "
+        "{}__kernel void {}({}__local ulong16* _shared, ulong _steps, ulong _backward) {{\n{}  for "
+        "(ulong _step = "
         "0; "
         "_step < _steps; ++_step) {{\n{}{}  }}\n}}\n",
         unit_.text(), kEntry, parameters, locals, calls_, advance);
@@ -80,7 +84,7 @@ class Writer {
   const std::vector<BufferPtr>& statics() const { return statics_; }
   const std::string& options() const { return *options_; }
   uint64_t local_bytes() const { return local_bytes_; }
-  size_t parameter_bytes() const { return 8 * (statics_.size() + 3 * binding_count_ + 2); }
+  size_t parameter_bytes() const { return 8 * (statics_.size() + 3 * binding_count_ + 3); }
 
  private:
   static std::string loops(const Geometry& geometry) {
@@ -166,7 +170,8 @@ std::unique_ptr<Stitched> Stitched::make(const DevicePtr& device, const CommandL
   return nullptr;
 }
 
-void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, uint64_t n_steps) {
+void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, uint64_t n_steps,
+                   bool is_backward) {
   stream.begin();
   if (bindings.size() != impl_->binding_count) {
     fail(Code::kInvalidArgument, "[stitch] {} bindings, the list uses {}", bindings.size(),
@@ -186,6 +191,8 @@ void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, u
   }
   for (const BufferPtr& buffer : impl_->statics) stream.use(*buffer);
   impl_->kernel.set_scalar(index + 1, &n_steps, sizeof(n_steps));
+  const uint64_t backward = is_backward ? 1 : 0;
+  impl_->kernel.set_scalar(index + 2, &backward, sizeof(backward));
   const size_t one = 1;
   std::lock_guard lock(stream.state().mutex);
   cl_event event = nullptr;

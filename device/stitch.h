@@ -10,7 +10,8 @@
 
 namespace ballast::device {
 
-// A binding's memory: `slots` elements of `stride` bytes; step i uses slot i % slots.
+// A binding's memory: `slots` elements of `stride` bytes; step i uses slot i % slots, or counted
+// from the last one on in a backward run.
 struct StitchBinding {
   Buffer* buffer = nullptr;
   uint64_t stride = 0;
@@ -27,7 +28,8 @@ class Stitched {
   ~Stitched();
 
   // One enqueue that runs steps [0, n).
-  void run(Stream& stream, const std::vector<StitchBinding>& bindings, uint64_t n_steps);
+  void run(Stream& stream, const std::vector<StitchBinding>& bindings, uint64_t n_steps,
+           bool is_backward = false);
   void rebind(const Buffer* from, const BufferPtr& to);
 
  private:

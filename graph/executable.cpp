@@ -1,8 +1,8 @@
 #include "graph/executable.h"
 
-#include "kernels/tune.h"
-
+#include "graph/control.h"
 #include "graph/text.h"
+#include "kernels/tune.h"
 
 #include <algorithm>
 
@@ -34,12 +34,13 @@ Executable::Executable(const device::DevicePtr& device, const Graph& graph,
       text_(print(graph_, kShownConstantBytes)),
       is_bound_(graph_.states().size()),
       input_slots_(graph_.inputs().size()),
-      output_slots_(graph_.outputs().size()),
-      list_(device) {
+      output_slots_(graph_.outputs().size()) {
   for (size_t i = 0; i < is_bound_.size(); ++i) states_.push_back(Buffer::create(device_, 0));
   record();
   choose_replay();
 }
+
+Executable::~Executable() = default;
 
 void Executable::record() {
   std::vector<Plan> plans;
@@ -47,9 +48,10 @@ void Executable::record() {
   const kernels::TuningScope tuning(device_);
   for (const Node& node : graph_.nodes()) {
     const OpCall call{node.op, node.attrs, graph_.types(node.inputs)};
-    plans.push_back(node.op->is_alias ? Plan{}
-                                      : make_plan(device_->info().device_class, call,
-                                                  graph_.types(node.outputs)));
+    const bool has_plan = !node.op->is_alias && node.regions.empty();
+    plans.push_back(has_plan
+                        ? make_plan(device_->info().device_class, call, graph_.types(node.outputs))
+                        : Plan{});
     workspace_bytes.push_back(plans.back().workspace_bytes);
     if (node.op->is_alias) continue;
     for (const auto* ids : {&node.inputs, &node.outputs}) {
@@ -70,30 +72,66 @@ void Executable::record() {
         operands.push_back({arena_view(memory_.workspaces[i] + region.offset, region.bytes)});
       }
     }
-    for (device::Launch& launch : plans[i].launches) list_.append(launch, operands);
+    for (device::Launch& launch : plans[i].launches) open_list().append(launch, operands);
+    if (!node.regions.empty()) add_control(node, std::move(operands));
   }
+  record_copies();
+}
+
+void Executable::record_copies() {
   for (const StateCopy& copy : memory_.copies) {
     const TensorType& type = graph_.value(copy.value).type;
     const Plan plan =
         kernels::plan_copy(device_->info().device_class, type.dtype, {type.elements()}, {1});
     for (const device::Launch& launch : plan.launches) {
-      list_.append(launch, {operand(copy.value), {states_[copy.state]}});
+      open_list().append(launch, {operand(copy.value), {states_[copy.state]}});
     }
   }
 }
 
+device::CommandList& Executable::open_list() {
+  if (segments_.empty() || segments_.back().control) {
+    segments_.push_back({std::make_unique<device::CommandList>(device_), nullptr});
+  }
+  return *segments_.back().list;
+}
+
+void Executable::add_control(const Node& node, std::vector<Operand> operands) {
+  if (options_.replay == Replay::kStitch) {
+    fail(Code::kUnimplemented, "[graph_compile] stitch: the graph has control flow ({})",
+         node.op->name);
+  }
+  segments_.push_back({nullptr, Control::make(device_, node, std::move(operands), options_)});
+  const Control::Cost cost = segments_.back().control->cost();
+  launch_count_ += cost.launches;
+  submit_count_ += cost.submits;
+  memory_.arena_bytes += cost.arena_bytes;
+  memory_.naive_bytes += cost.naive_bytes;
+  memory_.lower_bound_bytes += cost.lower_bound_bytes;
+  constant_bytes_ += cost.constant_bytes;
+}
+
 void Executable::choose_replay() {
   const bool wants_stitch = options_.replay == Replay::kStitch;
-  list_.freeze(wants_stitch ? Replay::kList : options_.replay);
+  if (segments_.empty()) open_list();
+  for (Segment& segment : segments_) {
+    if (!segment.list) continue;
+    segment.list->freeze(wants_stitch ? Replay::kList : options_.replay);
+    list_kind_ = segment.list->kind();
+    launch_count_ += segment.list->launch_count();
+    submit_count_ += segment.list->launch_count();
+  }
+  if (segments_.size() > 1 || segments_[0].control) return;
+  const device::CommandList& list = *segments_[0].list;
   // O0 is the reference, kernel by kernel. Stitching compiles the kernels anew as one, and some
   // compilers (Intel's) then round a multiply-add otherwise.
   const bool is_small = options_.level != Level::kO0 &&
                         device_->info().device_class == device::DeviceClass::kCpu &&
-                        list_.launch_count() > 1 && touched_bytes_ <= kStitchBytes;
+                        list.launch_count() > 1 && touched_bytes_ <= kStitchBytes;
   if (!wants_stitch && !(options_.replay == Replay::kAuto && is_small)) return;
   std::string why;
   stitched_ =
-      device::Stitched::make(device_, list_, input_slots_.size() + output_slots_.size(), &why);
+      device::Stitched::make(device_, list, input_slots_.size() + output_slots_.size(), &why);
   if (!stitched_ && wants_stitch) fail(Code::kUnimplemented, "[graph_compile] stitch: {}", why);
 }
 
@@ -150,7 +188,10 @@ void Executable::bind_state(size_t index, const BufferPtr& buffer) {
   }
   const Busy busy(*this);
   if (states_[index] == buffer) return;
-  list_.rebind(states_[index].get(), buffer);
+  for (Segment& segment : segments_) {
+    if (segment.list) segment.list->rebind(states_[index].get(), buffer);
+    if (segment.control) segment.control->rebind(states_[index].get(), buffer);
+  }
   if (stitched_) stitched_->rebind(states_[index].get(), buffer);
   states_[index] = buffer;
   is_bound_[index] = true;
@@ -180,13 +221,17 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
     bindings.push_back(outputs[i] ? outputs[i] : output_slot(i));
   }
   check_outputs_apart(bindings);
-  if (!stitched_) {
-    list_.replay(stream, bindings);
-    return;
-  }
+  if (!stitched_) return replay(stream, bindings);
   std::vector<device::StitchBinding> stitch;
   for (const BufferPtr& buffer : bindings) stitch.push_back({buffer.get(), 0, 1});
   stitched_->run(stream, stitch, 1);
+}
+
+void Executable::replay(device::Stream& stream, const std::vector<BufferPtr>& bindings) {
+  for (Segment& segment : segments_) {
+    if (segment.list) segment.list->replay(stream, bindings);
+    if (segment.control) segment.control->run(stream, bindings);
+  }
 }
 
 const BufferPtr& Executable::input_slot(size_t i) {

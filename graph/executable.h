@@ -14,6 +14,8 @@
 
 namespace ballast::graph {
 
+class Control;
+
 struct CompileOptions {
   Level level = Level::kO1;
   device::Replay replay = device::Replay::kAuto;
@@ -28,6 +30,7 @@ struct InputBinding {
 class Executable {
  public:
   Executable(const device::DevicePtr& device, const Graph& graph, const CompileOptions& options);
+  ~Executable();
 
   void bind_state(size_t index, const device::BufferPtr& buffer);
   // outputs[i] null: computed and dropped.
@@ -37,18 +40,19 @@ class Executable {
   const device::DevicePtr& device() const { return device_; }
   const Graph& graph() const { return graph_; }  // after the passes
   const CompileOptions& options() const { return options_; }
-  const MemoryPlan& memory() const { return memory_; }
+  const MemoryPlan& memory() const { return memory_; }  // its sums include regions
   const std::string& text() const { return text_; }
   uint64_t constant_bytes() const { return constant_bytes_; }
-  size_t launch_count() const { return list_.launch_count(); }
-  size_t submit_count() const { return stitched_ ? 1 : list_.launch_count(); }
-  device::Replay replay() const { return stitched_ ? device::Replay::kStitch : list_.kind(); }
+  // Per run; how control flow counts is said at Control::Cost.
+  size_t launch_count() const { return launch_count_; }
+  size_t submit_count() const { return stitched_ ? 1 : submit_count_; }
+  device::Replay replay() const { return stitched_ ? device::Replay::kStitch : list_kind_; }
 
   const TensorType& input_type(size_t i) const { return graph_.value(graph_.inputs()[i]).type; }
   const TensorType& output_type(size_t i) const { return graph_.value(graph_.outputs()[i]).type; }
 
   // What the sink builds on.
-  device::CommandList& list() { return list_; }
+  void replay(device::Stream& stream, const std::vector<device::BufferPtr>& bindings);
   device::Stitched* stitched() { return stitched_.get(); }
   // Memory of the executable's own for an input that must be copied, or an output that is dropped.
   const device::BufferPtr& input_slot(size_t i);
@@ -71,8 +75,17 @@ class Executable {
   };
 
  private:
+  // What a run does, in order: launches, or a node with regions.
+  struct Segment {
+    std::unique_ptr<device::CommandList> list;
+    std::unique_ptr<Control> control;
+  };
+
   void record();
+  void record_copies();
   void choose_replay();
+  device::CommandList& open_list();
+  void add_control(const Node& node, std::vector<device::Operand> operands);
   device::Operand operand(ValueId id);
   device::BufferPtr arena_view(uint64_t offset, uint64_t size);
 
@@ -89,7 +102,9 @@ class Executable {
   std::vector<device::BufferPtr> states_;  // placeholders of no size until bound
   std::vector<bool> is_bound_;
   std::vector<device::BufferPtr> input_slots_, output_slots_;
-  device::CommandList list_;
+  std::vector<Segment> segments_;
+  size_t launch_count_ = 0, submit_count_ = 0;
+  device::Replay list_kind_ = device::Replay::kList;
   std::unique_ptr<device::Stitched> stitched_;
   std::atomic<bool> is_busy_{false};
 };

@@ -41,18 +41,20 @@ ValueId Graph::add_constant(TensorType type, std::shared_ptr<const std::vector<u
 }
 
 const std::vector<ValueId>& Graph::add_node(const std::string& op, Attrs attrs,
-                                            std::vector<ValueId> inputs, std::string where) {
+                                            std::vector<ValueId> inputs, std::string where,
+                                            Regions regions) {
   for (ValueId id : inputs) check_value(id, op.c_str());
   std::vector<TensorType> results;
   OpCall call;
   try {
-    call = make_call(op, std::move(attrs), types(inputs));
+    call = make_call(op, std::move(attrs), types(inputs), std::move(regions));
     results = infer(call);
   } catch (const device::Error& error) {
     if (where.empty()) throw;
     throw device::Error(error.code(), fmt::format("{} (at {})", error.what(), where));
   }
-  Node node{call.op, std::move(call.attrs), std::move(inputs), {}, std::move(where)};
+  Node node{call.op, std::move(call.attrs), std::move(inputs),
+            {},      std::move(where),      std::move(call.regions)};
   for (TensorType& type : results) {
     node.outputs.push_back(add_value({ValueKind::kNode, std::move(type), {}, nullptr}));
   }
@@ -133,7 +135,8 @@ std::vector<ValueId> Rewrite::map(const std::vector<ValueId>& old_values) const 
 }
 
 void Rewrite::keep(const Node& node) {
-  const auto& outputs = new_.add_node(node.op->name, node.attrs, map(node.inputs), node.where);
+  const auto& outputs =
+      new_.add_node(node.op->name, node.attrs, map(node.inputs), node.where, node.regions);
   for (size_t i = 0; i < outputs.size(); ++i) replace(node.outputs[i], outputs[i]);
 }
 
@@ -160,7 +163,8 @@ void verify(const Graph& graph) {
       require(id < graph.value_count() && is_made[id],
               fmt::format("{} reads value {} before it is made", node.op->name, id));
     }
-    const auto inferred = infer({node.op, node.attrs, graph.types(node.inputs)});
+    for (const auto& region : node.regions) verify(*region);
+    const auto inferred = infer({node.op, node.attrs, graph.types(node.inputs), node.regions});
     require(inferred == graph.types(node.outputs),
             fmt::format("{} has outputs of other types than inferred", node.op->name));
     for (ValueId id : node.outputs) {

@@ -30,6 +30,7 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::string where;  // the user's source position; may be empty
+  Regions regions;    // of control flow; shared by copies of the node
 };
 
 class Graph {
@@ -39,7 +40,8 @@ class Graph {
   ValueId add_constant(TensorType type, std::shared_ptr<const std::vector<uint8_t>> data);
   // Infers the result types. Errors carry `where`.
   const std::vector<ValueId>& add_node(const std::string& op, Attrs attrs,
-                                       std::vector<ValueId> inputs, std::string where = {});
+                                       std::vector<ValueId> inputs, std::string where = {},
+                                       Regions regions = {});
   void set_update(ValueId state, ValueId value);
   void set_outputs(std::vector<ValueId> outputs);
 
@@ -87,7 +89,8 @@ class Rewrite {
   std::vector<ValueId> map_;
 };
 
-// Throws kInternal if an invariant is broken: order, types as inferred, updates and outputs valid.
+// Throws kInternal if an invariant is broken: order, types as inferred, updates and outputs valid;
+// of regions too.
 void verify(const Graph& graph);
 
 }  // namespace ballast::graph

@@ -20,12 +20,12 @@ struct Registry {
   Registry() {
     for (auto family :
          {pointwise_ops, shape_ops, index_ops, reduce_ops, matmul_ops, conv_ops, pool_ops, norm_ops,
-          softmax_ops, attention_ops, random_ops, optimizer_ops, fused_ops}) {
+          softmax_ops, attention_ops, random_ops, optimizer_ops, fused_ops, control_flow_ops}) {
       for (OpDef& op : family()) ops.push_back(std::move(op));
     }
     for (const OpDef& op : ops) by_name[op.name] = &op;
     for (const auto& [name, op] : by_name) {
-      if (!op->is_internal) listed.push_back(op);
+      if (!op->is_internal && op->region_count == 0) listed.push_back(op);
     }
   }
 };
@@ -117,7 +117,7 @@ bool has_narrow_inputs(const OpCall& call) {
 
 // Whether the op's own rule takes the call; if so, `outputs` is what it gives.
 bool is_native(const OpCall& call, std::vector<TensorType>* outputs) {
-  if (!has_narrow_inputs(call)) {
+  if (!has_narrow_inputs(call) || call.op->region_count > 0) {
     *outputs = call.op->infer(call);
     return true;
   }
@@ -163,7 +163,8 @@ const OpDef* find_op(const std::string& name) {
 
 const std::vector<const OpDef*>& list_ops() { return registry().listed; }
 
-OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs) {
+OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs,
+                 Regions regions) {
   const OpDef* op = find_op(name);
   if (op == nullptr) fail_unknown(name);
   if (inputs.size() < op->min_inputs || inputs.size() > op->max_inputs) {
@@ -173,7 +174,11 @@ OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> i
     fail(Code::kInvalidArgument, "[{}] takes {} inputs, got {} ({})", name, expected, inputs.size(),
          describe(inputs));
   }
-  return {op, op->normalise(std::move(attrs)), std::move(inputs)};
+  if (regions.size() != op->region_count) {
+    fail(Code::kInvalidArgument, "[{}] has {} regions, got {}", name, op->region_count,
+         regions.size());
+  }
+  return {op, op->normalise(std::move(attrs)), std::move(inputs), std::move(regions)};
 }
 
 std::vector<TensorType> infer(const OpCall& call) {

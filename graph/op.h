@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,18 +30,25 @@ struct AttrSpec {
 };
 
 struct OpDef;
+class Graph;
+// What control flow runs: graphs of inputs and outputs, without states.
+using Regions = std::vector<std::shared_ptr<const Graph>>;
 
 // An op applied to types: what inference and planning see. Attributes are normalised.
 struct OpCall {
   const OpDef* op = nullptr;
   Attrs attrs;
   std::vector<TensorType> inputs;
+  Regions regions;
 };
 
 struct OpDef {
   std::string name;
   size_t min_inputs = 1;
   size_t max_inputs = 1;
+  // Not 0: control flow (graph/control.h), which graphs alone can run; such an op has no plan and
+  // is not in the listing for callers.
+  size_t region_count = 0;
   std::vector<AttrSpec> attrs;
   // Output types; throws kInvalidArgument (the caller's types do not fit) or kUnimplemented.
   std::function<std::vector<TensorType>(const OpCall&)> infer;
@@ -65,11 +73,13 @@ struct OpDef {
 
 // nullptr if unknown.
 const OpDef* find_op(const std::string& name);
-// Sorted by name; without internal ops.
+// Sorted by name; without internal ops and control flow.
 const std::vector<const OpDef*>& list_ops();
 
-// Finds the op (kNotFound names near misses), checks the attributes and the number of inputs.
-OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs);
+// Finds the op (kNotFound names near misses), checks the attributes and the numbers of inputs and
+// regions.
+OpCall make_call(const std::string& name, Attrs attrs, std::vector<TensorType> inputs,
+                 Regions regions = {});
 // What the op infers, with its name and inputs put before the message of what it throws.
 //
 // An op whose own rule refuses bf16 or f16 takes them nevertheless where it takes f32: its float
@@ -100,5 +110,6 @@ std::vector<OpDef> attention_ops();
 std::vector<OpDef> random_ops();
 std::vector<OpDef> optimizer_ops();
 std::vector<OpDef> fused_ops();
+std::vector<OpDef> control_flow_ops();
 
 }  // namespace ballast::graph

@@ -104,12 +104,20 @@ class Reader {
 
 class Parser {
  public:
-  explicit Parser(const std::string& text) : in_(text) {}
+  explicit Parser(Reader& in) : in_(in) {}
 
   Graph parse() {
     in_.expect("ballast.graph");
     if (in_.integer() != 1) in_.complain("unknown version of the text form");
     while (!in_.at_end()) statement();
+    return std::move(graph_);
+  }
+  // After the opening brace.
+  Graph region() {
+    while (!in_.accept("}")) {
+      if (in_.at_end()) in_.complain("expected '}'");
+      statement();
+    }
     return std::move(graph_);
   }
 
@@ -172,7 +180,12 @@ class Parser {
     std::vector<TensorType> types{type()};
     while (in_.accept(",")) types.push_back(type());
     std::string where = in_.accept("@") ? in_.quoted() : "";
-    const auto outputs = graph_.add_node(op, std::move(node_attrs), inputs, std::move(where));
+    Regions regions;
+    while (in_.accept("{")) {
+      regions.push_back(std::make_shared<const Graph>(Parser(in_).region()));
+    }
+    const auto outputs =
+        graph_.add_node(op, std::move(node_attrs), inputs, std::move(where), std::move(regions));
     if (graph_.types(outputs) != types) in_.complain(fmt::format("{} gives other types", op));
     if (names.size() != outputs.size()) in_.complain(fmt::format("{} results", outputs.size()));
     for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
@@ -225,13 +238,16 @@ class Parser {
     return found->second;
   }
 
-  Reader in_;
+  Reader& in_;
   Graph graph_;
   std::unordered_map<int64_t, ValueId> values_;
 };
 
 }  // namespace
 
-Graph parse(const std::string& text) { return Parser(text).parse(); }
+Graph parse(const std::string& text) {
+  Reader reader(text);
+  return Parser(reader).parse();
+}
 
 }  // namespace ballast::graph

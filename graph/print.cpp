@@ -60,35 +60,54 @@ std::string types_text(const Graph& graph, const std::vector<ValueId>& ids) {
   return text;
 }
 
-}  // namespace
+std::string constant_text(const Value& value, size_t limit) {
+  const bool is_long = value.data->size() > limit;
+  return is_long ? "..." : fmt::format("{:02x}", fmt::join(*value.data, ""));
+}
 
-std::string print(const Graph& graph, size_t constant_limit) {
-  std::string text = "ballast.graph 1\n";
+std::string lines(const Graph& graph, size_t constant_limit, const std::string& indent);
+
+std::string node_text(const Graph& graph, const Node& node, size_t constant_limit,
+                      const std::string& indent) {
+  std::string text =
+      fmt::format("{}{} = {}({}){} : {}", indent, ids_text(node.outputs), node.op->name,
+                  ids_text(node.inputs), attrs_text(node), types_text(graph, node.outputs));
+  if (!node.where.empty()) text += " @ " + quoted(node.where);
+  for (const auto& region : node.regions) {
+    text += " {\n" + lines(*region, constant_limit, indent + "  ") + indent + "}";
+  }
+  return text + "\n";
+}
+
+std::string lines(const Graph& graph, size_t constant_limit, const std::string& indent) {
+  std::string text;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     const std::string type = to_string(value.type);
     if (value.kind == ValueKind::kInput) {
-      text += fmt::format("input %{} {}: {}\n", id, quoted(value.name), type);
+      text += fmt::format("{}input %{} {}: {}\n", indent, id, quoted(value.name), type);
     } else if (value.kind == ValueKind::kState) {
-      text += fmt::format("state %{} {}: {}\n", id, quoted(value.name), type);
+      text += fmt::format("{}state %{} {}: {}\n", indent, id, quoted(value.name), type);
     } else if (value.kind == ValueKind::kConstant) {
-      const bool is_long = value.data->size() > constant_limit;
-      text += fmt::format("const %{}: {} = {:02x}\n", id, type,
-                          fmt::join(is_long ? std::vector<uint8_t>{} : *value.data, ""));
-      if (is_long) text.insert(text.size() - 1, "...");
+      text += fmt::format("{}const %{}: {} = {}\n", indent, id, type,
+                          constant_text(value, constant_limit));
     }
   }
-  for (const Node& node : graph.nodes()) {
-    text += fmt::format("{} = {}({}){} : {}", ids_text(node.outputs), node.op->name,
-                        ids_text(node.inputs), attrs_text(node), types_text(graph, node.outputs));
-    text += node.where.empty() ? "\n" : " @ " + quoted(node.where) + "\n";
-  }
+  for (const Node& node : graph.nodes()) text += node_text(graph, node, constant_limit, indent);
   for (size_t i = 0; i < graph.states().size(); ++i) {
     if (graph.updates()[i] == kNoValue) continue;
-    text += fmt::format("update %{} = %{}\n", graph.states()[i], graph.updates()[i]);
+    text += fmt::format("{}update %{} = %{}\n", indent, graph.states()[i], graph.updates()[i]);
   }
-  if (!graph.outputs().empty()) text += fmt::format("output {}\n", ids_text(graph.outputs()));
+  if (!graph.outputs().empty()) {
+    text += fmt::format("{}output {}\n", indent, ids_text(graph.outputs()));
+  }
   return text;
+}
+
+}  // namespace
+
+std::string print(const Graph& graph, size_t constant_limit) {
+  return "ballast.graph 1\n" + lines(graph, constant_limit, "");
 }
 
 }  // namespace ballast::graph

@@ -62,9 +62,13 @@ Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
   for (size_t i = 0; i < output_count; ++i) executable_->output_slot(i);
 }
 
-Sink::Lane Sink::make_lane(const BufferPtr& queue, uint64_t slots, uint64_t bytes,
-                           const BufferPtr& slot) {
-  Lane lane{queue, {}, slot, slots, bytes};
+Sink::Sink(std::shared_ptr<Executable> executable)
+    : executable_(std::move(executable)), max_slots_(0) {
+  executable_->check_states_bound();
+}
+
+Sink::Lane Sink::make_lane(const BufferPtr& queue, uint64_t slots, uint64_t bytes) {
+  Lane lane{queue, {}, nullptr, slots, bytes};
   if (slots == 1) {
     lane.views = {queue};
     return lane;
@@ -104,7 +108,9 @@ std::vector<Sink::Lane> Sink::input_lanes(device::Stream& stream,
       fail(Code::kInvalidArgument, "[sink_run] input {}: {} slots of {} need {} bytes, got {}", i,
            queue.slots, to_string(executable_->input_type(i)), queue.slots * bytes, buffer->size());
     }
-    lanes.push_back(make_lane(buffer, queue.slots, bytes, executable_->input_slot(i)));
+    lanes.push_back(make_lane(buffer, queue.slots, bytes));
+    if (lanes.back().is_copied() && !executable_->stitched())
+      lanes.back().slot = executable_->input_slot(i);
   }
   return lanes;
 }
@@ -115,7 +121,7 @@ std::vector<Sink::Lane> Sink::output_lanes(const std::vector<Queue>& outputs) {
     const uint64_t bytes = executable_->output_type(i).bytes();
     const Queue& queue = outputs[i];
     if (!queue.buffer) {
-      lanes.push_back(make_lane(executable_->output_slot(i), 1, bytes, nullptr));
+      lanes.push_back(make_lane(executable_->output_slot(i), 1, bytes));
       continue;
     }
     if (queue.slots == 0 || queue.buffer->size() < queue.slots * bytes) {
@@ -123,13 +129,15 @@ std::vector<Sink::Lane> Sink::output_lanes(const std::vector<Queue>& outputs) {
            queue.slots, to_string(executable_->output_type(i)), queue.slots * bytes,
            queue.buffer->size());
     }
-    lanes.push_back(make_lane(queue.buffer, queue.slots, bytes, executable_->output_slot(i)));
+    lanes.push_back(make_lane(queue.buffer, queue.slots, bytes));
+    if (lanes.back().is_copied() && !executable_->stitched())
+      lanes.back().slot = executable_->output_slot(i);
   }
   return lanes;
 }
 
 void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue>& inputs,
-               const std::vector<Queue>& outputs) {
+               const std::vector<Queue>& outputs, Direction direction) {
   const Graph& graph = executable_->graph();
   if (inputs.size() != graph.inputs().size() || outputs.size() != graph.outputs().size()) {
     fail(Code::kInvalidArgument, "[sink_run] takes {} inputs and {} outputs, got {} and {}",
@@ -138,17 +146,20 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
   const Executable::Busy busy(*executable_);
   steps_done_ = 0;
   is_cancelled_ = false;
-  const std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
+  std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
   std::vector<BufferPtr> queues;
-  for (const auto* lanes : {&from, &to}) {
-    for (const Lane& lane : *lanes) queues.push_back(lane.queue);
+  for (auto* lanes : {&from, &to}) {
+    for (Lane& lane : *lanes) {
+      lane.direction = direction;
+      queues.push_back(lane.queue);
+    }
   }
   executable_->check_outputs_apart(queues);
   device::Device& device = *executable_->device();
   const uint64_t allocations_before = allocations(device);
   const uint64_t submits_before = device.counters().submits;
   if (executable_->stitched() != nullptr) {
-    run_stitched(stream, n_steps, from, to);
+    run_stitched(stream, n_steps, from, to, direction);
   } else {
     run_steps(stream, n_steps, from, to);
   }
@@ -165,14 +176,14 @@ void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Lane& lane = inputs[i];
       bindings[i] = lane.at(step);
-      if (!lane.views.empty()) continue;
-      stream.copy(*lane.slot, 0, *lane.queue, step % lane.slots * lane.bytes, lane.bytes);
+      if (!lane.is_copied()) continue;
+      stream.copy(*lane.slot, 0, *lane.queue, lane.number(step) * lane.bytes, lane.bytes);
     }
     for (size_t i = 0; i < outputs.size(); ++i) bindings[inputs.size() + i] = outputs[i].at(step);
-    executable_->list().replay(stream, bindings);
+    executable_->replay(stream, bindings);
     for (const Lane& lane : outputs) {
-      if (!lane.views.empty()) continue;
-      stream.copy(*lane.queue, step % lane.slots * lane.bytes, *lane.slot, 0, lane.bytes);
+      if (!lane.is_copied()) continue;
+      stream.copy(*lane.queue, lane.number(step) * lane.bytes, *lane.slot, 0, lane.bytes);
     }
     window.step_done(step);
     steps_done_ = step + 1;
@@ -180,12 +191,13 @@ void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector
 }
 
 void Sink::run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                        const std::vector<Lane>& outputs) {
+                        const std::vector<Lane>& outputs, Direction direction) {
   std::vector<device::StitchBinding> bindings;
   for (const auto* lanes : {&inputs, &outputs}) {
     for (const Lane& lane : *lanes) bindings.push_back({lane.queue.get(), lane.bytes, lane.slots});
   }
-  if (n_steps > 0) executable_->stitched()->run(stream, bindings, n_steps);
+  if (n_steps > 0)
+    executable_->stitched()->run(stream, bindings, n_steps, direction == Direction::kBackward);
   steps_done_ = n_steps;
 }
 

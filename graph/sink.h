@@ -15,6 +15,9 @@ struct Queue {
   uint64_t slots = 1;
 };
 
+// Which slot a step uses: backward, step i has slot slots - 1 - i % slots.
+enum class Direction { kForward, kBackward };
+
 struct SinkInfo {
   uint64_t launches_per_step = 0, submits = 0, steps = 0;  // of the last run
   uint64_t replay_allocations = 0, bytes_retained = 0;
@@ -24,12 +27,14 @@ class Sink {
  public:
   // `max_slots`: the longest host queue; its staging memory is made here, so that runs make none.
   Sink(std::shared_ptr<Executable> executable, uint64_t max_slots);
+  // Without host queues: the slots that turn out to be needed are made by the first run.
+  explicit Sink(std::shared_ptr<Executable> executable);
 
   void run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue>& inputs,
-           const std::vector<Queue>& outputs);
+           const std::vector<Queue>& outputs, Direction direction = Direction::kForward);
   uint64_t progress() const { return steps_done_; }
   void cancel() { is_cancelled_ = true; }
-  Executable& executable() { return *executable_; }
+  Executable& executable() const { return *executable_; }
   SinkInfo info() const;
 
  private:
@@ -40,19 +45,24 @@ class Sink {
     device::BufferPtr slot;
     uint64_t slots = 1;
     uint64_t bytes = 0;
+    Direction direction = Direction::kForward;
+
+    bool is_copied() const { return views.empty(); }
+    uint64_t number(uint64_t step) const {
+      return direction == Direction::kForward ? step % slots : slots - 1 - step % slots;
+    }
     const device::BufferPtr& at(uint64_t step) const {
-      return views.empty() ? slot : views[step % slots];
+      return is_copied() ? slot : views[number(step)];
     }
   };
 
-  Lane make_lane(const device::BufferPtr& queue, uint64_t slots, uint64_t bytes,
-                 const device::BufferPtr& slot);
+  Lane make_lane(const device::BufferPtr& queue, uint64_t slots, uint64_t bytes);
   std::vector<Lane> input_lanes(device::Stream& stream, const std::vector<Queue>& inputs);
   std::vector<Lane> output_lanes(const std::vector<Queue>& outputs);
   void run_steps(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
                  const std::vector<Lane>& outputs);
   void run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                    const std::vector<Lane>& outputs);
+                    const std::vector<Lane>& outputs, Direction direction);
 
   std::shared_ptr<Executable> executable_;
   uint64_t max_slots_;

@@ -6,10 +6,17 @@
 //   const %2: f32[] = 3c23d70a
 //   %3 = matmul(%0, %1) {transpose_b = 1} : f32[64, 512] @ "net.cpp:12"
 //   %4, %5 = ...
+//   %6 = cond(%7, %3) : f32[64, 512] {
+//     input %0 "x": f32[64, 512]
+//     output %0
+//   } {
+//     ...
+//   }
 //   update %1 = %4
 //   output %3
 //
-// Attributes equal to their default are left out. A constant's bytes are hexadecimal.
+// Attributes equal to their default are left out. A constant's bytes are hexadecimal. Values of a
+// region have numbers of their own.
 #pragma once
 
 #include "graph/graph.h"

@@ -54,12 +54,15 @@ static void test_negotiation(ballast_get_api_fn entry) {
   char why[200];
   CHECK(entry(BALLAST_ABI_VERSION(2, 0), BALLAST_ABI_VERSION(3, 0), &table, why, sizeof why) ==
         BALLAST_ABI_MISMATCH);
-  CHECK(table == NULL && strstr(why, "ABI 1.0") != NULL && strstr(why, "2.0 to 3.0") != NULL);
+  CHECK(table == NULL && strstr(why, "ABI 1.0 to 1.1") != NULL &&
+        strstr(why, "2.0 to 3.0") != NULL);
   CHECK(entry(0, BALLAST_ABI_VERSION(0, 9), &table, why, sizeof why) == BALLAST_ABI_MISMATCH);
   CHECK(entry(5, 4, &table, why, sizeof why) == BALLAST_INVALID_ARGUMENT);
   CHECK(entry(0, 0, &table, NULL, 0) == BALLAST_ABI_MISMATCH);
   CHECK(entry(0, 0, &table, why, 1) == BALLAST_ABI_MISMATCH && why[0] == 0);
   CHECK(entry(0, UINT32_MAX, NULL, why, sizeof why) == BALLAST_INVALID_ARGUMENT);
+  CHECK(entry(BALLAST_ABI_VERSION(1, 0), BALLAST_ABI_VERSION(1, 0), &table, NULL, 0) == 0);
+  CHECK(table->abi_version == BALLAST_ABI_VERSION(1, 0));
   CHECK(entry(BALLAST_ABI_VERSION(1, 0), BALLAST_ABI_VERSION(1, 7), &table, NULL, 0) == 0);
   CHECK(table->abi_version == BALLAST_ABI_CURRENT && table->struct_size >= sizeof(ballast_api));
   api = table;
@@ -249,6 +252,99 @@ static void test_graph(ballast_device* device, ballast_stream* stream) {
   OK(api->device->buffer_release(out));
 }
 
+/* A region of one op on `operand`: x -> name(x). */
+static ballast_graph* region_of(const char* name, const ballast_tensor_desc* operand) {
+  ballast_graph* region = NULL;
+  ballast_value x = 0, y = 0;
+  ballast_op_call call = call_of(name, NULL, 0);
+  uint64_t count = 0;
+  OK(api->graph->graph_create(&region));
+  OK(api->graph->graph_add_input(region, str("x"), operand, &x));
+  OK(api->graph->graph_add_node(region, &call, &x, 1, str(""), &y, 1, &count));
+  OK(api->graph->graph_set_outputs(region, &y, 1));
+  return region;
+}
+
+/* where(p, -x, x x) as a cond. */
+static void test_regions(ballast_device* device, ballast_stream* stream) {
+  const float x[4] = {1, 2, 3, 4};
+  const unsigned char flags[2] = {1, 0};
+  float got[4];
+  ballast_tensor_desc type = f32(1, 4, 0), predicate = f32(0, 0, 0), other = f32(1, 5, 0);
+  ballast_graph *graph = NULL, *again = NULL, *regions[2], *stateful = NULL, *foreign = NULL;
+  ballast_value in[2], out[2], state = 0;
+  ballast_op_call call = call_of("cond", NULL, 0);
+  ballast_executable* exe = NULL;
+  ballast_buffer* buffer = NULL;
+  ballast_binding inputs[2], output = BALLAST_INIT(ballast_binding);
+  ballast_str text;
+  uint64_t count = 0;
+  int run, i;
+  char first[1000];
+  predicate.dtype = BALLAST_BOOL;
+  regions[0] = region_of("neg", &type);
+  regions[1] = foreign = region_of("neg", &other);
+  OK(api->graph->graph_create(&graph));
+  OK(api->graph->graph_add_input(graph, str("p"), &predicate, &in[0]));
+  OK(api->graph->graph_add_input(graph, str("x"), &type, &in[1]));
+  FAILS(api->graph->graph_add_node(graph, &call, in, 2, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "[cond] has 2 regions, got 0");
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 1, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "[cond] has 2 regions, got 1");
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, NULL, 2, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "regions is NULL");
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 1, regions, 2, str("a.c:7"), out, 2,
+                                          &count),
+        BALLAST_INVALID_ARGUMENT, "region 0 takes (f32[4]), its operands are ()");
+  FAILS(api->graph->graph_add_region_node(graph, &call, in + 1, 1, regions, 2, str("a.c:7"), out, 2,
+                                          &count),
+        BALLAST_INVALID_ARGUMENT,
+        "the predicate is f32[4], expected bool[]; inputs are f32[4] (at");
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "region 1 takes (f32[5])");
+  OK(api->graph->graph_create(&stateful));
+  OK(api->graph->graph_add_state(stateful, str("s"), &type, &state));
+  regions[1] = stateful;
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "region 1 has a state, \"s\"");
+  OK(api->graph->graph_release(stateful));
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), out, 2, &count),
+        BALLAST_INVALID_ARGUMENT, "region has been released");
+  OK(api->graph->graph_release(foreign));
+  regions[1] = region_of("square", &type);
+  FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), out, 0, &count),
+        BALLAST_INVALID_ARGUMENT, "1 outputs, out_values holds 0");
+  OK(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str("a.c:7"), out, 2,
+                                       &count));
+  CHECK(count == 1);
+  OK(api->graph->graph_release(regions[0])); /* copied */
+  OK(api->graph->graph_release(regions[1]));
+  OK(api->graph->graph_set_outputs(graph, out, 1));
+  OK(api->graph->graph_to_text(graph, &text));
+  snprintf(first, sizeof first, "%.*s", (int)text.size, text.data);
+  CHECK(strstr(first, "cond(%0, %1) : f32[4] @ \"a.c:7\" {\n  input %0 \"x\": f32[4]\n") != NULL);
+  OK(api->graph->graph_from_text(str(first), &again));
+  OK(api->graph->graph_release(graph));
+  OK(api->graph->graph_to_text(again, &text));
+  CHECK(text.size == strlen(first) && memcmp(text.data, first, text.size) == 0);
+  OK(api->graph->graph_compile(device, again, NULL, &exe));
+  OK(api->graph->graph_release(again));
+  OK(api->device->buffer_create(device, sizeof got, &buffer));
+  for (run = 0; run < 2; ++run) {
+    memset(inputs, 0, sizeof inputs);
+    inputs[0].struct_size = inputs[1].struct_size = sizeof inputs[0];
+    inputs[0].host = flags + run;
+    inputs[1].host = x;
+    output.buffer = buffer;
+    OK(api->graph->executable_run(exe, stream, inputs, 2, sizeof inputs[0], &output, 1,
+                                  sizeof output));
+    OK(api->device->copy_to_host(stream, got, buffer, 0, sizeof got));
+    for (i = 0; i < 4; ++i) CHECK(got[i] == (run == 0 ? -x[i] : x[i] * x[i]));
+  }
+  OK(api->graph->executable_release(exe));
+  OK(api->device->buffer_release(buffer));
+}
+
 int main(void) {
   const char* path = getenv("BALLAST_PLUGIN");
   void* library = dlopen(path != NULL ? path : "libballast.so", RTLD_NOW | RTLD_LOCAL);
@@ -279,6 +375,7 @@ int main(void) {
   test_handles(device);
   test_op(device, stream);
   test_graph(device, stream);
+  test_regions(device, stream);
   OK(api->device->stream_release(stream));
   OK(api->device->device_release(device));
 

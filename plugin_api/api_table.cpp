@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace ballast::plugin_api {
 
 std::atomic<int64_t>& live_handles() {
@@ -24,6 +27,7 @@ std::atomic<int> init_count{0};
 
 constexpr char kName[] = "ballast";
 constexpr char kVersion[] = BALLAST_VERSION;
+constexpr uint32_t kOldestAbi = BALLAST_ABI_VERSION(BALLAST_ABI_MAJOR, 0);
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int32_t kSanitizer = 1;
@@ -59,7 +63,8 @@ ballast_error* plugin_info(ballast_plugin_info* out_info) {
     ballast_plugin_info info{};
     info.name = {kName, sizeof(kName) - 1};
     info.version = {kVersion, sizeof(kVersion) - 1};
-    info.abi_min = info.abi_max = BALLAST_ABI_CURRENT;
+    info.abi_min = kOldestAbi;
+    info.abi_max = BALLAST_ABI_CURRENT;
     info.sanitizer = kSanitizer;
     write_struct(out_info, info, "out_info");
   });
@@ -82,13 +87,28 @@ void error_destroy(ballast_error* error) {
   if (error != nullptr && !is_static_error(error)) delete error;
 }
 
-const ballast_api kApi = {
-    sizeof(ballast_api), BALLAST_ABI_CURRENT, 0,
-    plugin_init,         plugin_shutdown,     plugin_info,
-    get_extension,       error_code,          error_message,
-    error_destroy,       &kDeviceApi,         &kOpApi,
-    &kGraphApi,          &kSinkApi,           &kProfileApi,
-};
+constexpr ballast_api api_of(uint32_t minor) {
+  return {
+      sizeof(ballast_api),
+      BALLAST_ABI_VERSION(BALLAST_ABI_MAJOR, minor),
+      0,
+      plugin_init,
+      plugin_shutdown,
+      plugin_info,
+      get_extension,
+      error_code,
+      error_message,
+      error_destroy,
+      &kDeviceApi,
+      &kOpApi,
+      &kGraphApi,
+      &kSinkApi,
+      &kProfileApi,
+  };
+}
+// By minor version. Tables only grow, so an older version is the newest one under its own number.
+const ballast_api kApis[] = {api_of(0), api_of(1)};
+static_assert(std::size(kApis) == BALLAST_ABI_MINOR + 1);
 
 }  // namespace
 
@@ -111,7 +131,8 @@ int32_t refuse(int32_t code, const std::string& reason, char* why, uint64_t why_
 extern "C" __attribute__((visibility("default"))) int32_t ballast_get_api(
     uint32_t min_version, uint32_t max_version, const ballast_api** out_api, char* why,
     uint64_t why_size) {
-  using ballast::plugin_api::kApi;
+  using ballast::plugin_api::kApis;
+  using ballast::plugin_api::kOldestAbi;
   using ballast::plugin_api::refuse;
   if (out_api == nullptr) return refuse(BALLAST_INVALID_ARGUMENT, "out_api is NULL", why, why_size);
   *out_api = nullptr;
@@ -123,12 +144,13 @@ extern "C" __attribute__((visibility("default"))) int32_t ballast_get_api(
                   "min_version " + text(min_version) + " is above max_version " + text(max_version),
                   why, why_size);
   }
-  if (min_version > BALLAST_ABI_CURRENT || max_version < BALLAST_ABI_CURRENT) {
+  if (min_version > BALLAST_ABI_CURRENT || max_version < kOldestAbi) {
     return refuse(BALLAST_ABI_MISMATCH,
-                  "this plugin speaks ABI " + text(BALLAST_ABI_CURRENT) + ", the caller accepts " +
-                      text(min_version) + " to " + text(max_version),
+                  "this plugin speaks ABI " + text(kOldestAbi) + " to " +
+                      text(BALLAST_ABI_CURRENT) + ", the caller accepts " + text(min_version) +
+                      " to " + text(max_version),
                   why, why_size);
   }
-  *out_api = &kApi;
+  *out_api = &kApis[std::min<uint32_t>(max_version, BALLAST_ABI_CURRENT) & 0xffff];
   return 0;
 }

@@ -64,25 +64,58 @@ ballast_error* graph_add_constant(ballast_graph* graph, const ballast_tensor_des
   });
 }
 
+// What adding a node takes beside its regions.
+struct NodeArguments {
+  const ballast_op_call* call;
+  const ballast_value* inputs;
+  uint64_t input_count;
+  ballast_str where;
+};
+
+uint64_t add_node(const char* function, GraphObject& object, const NodeArguments& arguments,
+                  graph::Regions regions, ballast_value* out_values, uint64_t capacity) {
+  const ballast_op_call given = read_struct(arguments.call, "call");
+  if (arguments.inputs == nullptr && arguments.input_count > 0) {
+    fail(Code::kInvalidArgument, "inputs is NULL");
+  }
+  std::vector<graph::ValueId> values;
+  for (uint64_t i = 0; i < arguments.input_count; ++i) {
+    values.push_back(to_value(object.graph, arguments.inputs[i], function));
+  }
+  const auto& outputs =
+      object.graph.add_node(to_string(given.name), to_attrs(given), std::move(values),
+                            to_string(arguments.where), std::move(regions));
+  if (outputs.size() > capacity || out_values == nullptr) {
+    fail(Code::kInvalidArgument, "{} {} outputs, out_values holds {}", function, outputs.size(),
+         capacity);
+  }
+  std::copy(outputs.begin(), outputs.end(), out_values);
+  return outputs.size();
+}
+
 ballast_error* graph_add_node(ballast_graph* graph, const ballast_op_call* call,
                               const ballast_value* inputs, uint64_t input_count, ballast_str where,
                               ballast_value* out_values, uint64_t capacity, uint64_t* out_count) {
   return guard_out(out_count, "out_count", [&]() -> uint64_t {
-    const auto object = graph_of(graph);
-    const ballast_op_call given = read_struct(call, "call");
-    if (inputs == nullptr && input_count > 0) fail(Code::kInvalidArgument, "inputs is NULL");
-    std::vector<graph::ValueId> values;
-    for (uint64_t i = 0; i < input_count; ++i) {
-      values.push_back(to_value(object->graph, inputs[i], "[graph_add_node]"));
+    return add_node("[graph_add_node]", *graph_of(graph), {call, inputs, input_count, where}, {},
+                    out_values, capacity);
+  });
+}
+
+ballast_error* graph_add_region_node(ballast_graph* graph, const ballast_op_call* call,
+                                     const ballast_value* inputs, uint64_t input_count,
+                                     ballast_graph* const* regions, uint64_t region_count,
+                                     ballast_str where, ballast_value* out_values,
+                                     uint64_t capacity, uint64_t* out_count) {
+  return guard_out(out_count, "out_count", [&]() -> uint64_t {
+    if (regions == nullptr && region_count > 0) fail(Code::kInvalidArgument, "regions is NULL");
+    graph::Regions copies;
+    for (uint64_t i = 0; i < region_count; ++i) {
+      copies.push_back(std::make_shared<const graph::Graph>(
+          Graphs::instance().get(regions[i], "region")->graph));
     }
-    const auto& outputs = object->graph.add_node(to_string(given.name), to_attrs(given),
-                                                 std::move(values), to_string(where));
-    if (outputs.size() > capacity || out_values == nullptr) {
-      fail(Code::kInvalidArgument, "[graph_add_node] {} outputs, out_values holds {}",
-           outputs.size(), capacity);
-    }
-    std::copy(outputs.begin(), outputs.end(), out_values);
-    return outputs.size();
+    return add_node("[graph_add_region_node]", *graph_of(graph), {call, inputs, input_count, where},
+                    std::move(copies), out_values, capacity);
   });
 }
 
@@ -232,6 +265,7 @@ const ballast_graph_api kGraphApi = {
     executable_bind_state,
     executable_run,
     executable_release,
+    graph_add_region_node,
 };
 
 }  // namespace ballast::plugin_api

@@ -21,7 +21,7 @@ Graph fold_constants(const Graph& graph, const Evaluate& evaluate) {
     const bool results_are_small =
         std::all_of(old.outputs.begin(), old.outputs.end(),
                     [&](ValueId id) { return graph.value(id).type.bytes() <= kLargestFolded; });
-    if (!inputs_are_constant || !results_are_small) {
+    if (!inputs_are_constant || !results_are_small || !old.regions.empty()) {
       rewrite.keep(old);
       continue;
     }

@@ -17,6 +17,10 @@ Graph merge_common_subexpressions(const Graph& graph) {
   }
   std::map<std::tuple<const OpDef*, Attrs, std::vector<ValueId>>, std::vector<ValueId>> nodes;
   for (const Node& node : graph.nodes()) {
+    if (!node.regions.empty()) {
+      rewrite.keep(node);
+      continue;
+    }
     auto key = std::tuple(node.op, node.attrs, rewrite.map(node.inputs));
     auto found = nodes.find(key);
     if (found == nodes.end()) {

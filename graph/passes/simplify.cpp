@@ -66,7 +66,8 @@ Graph simplify(const Graph& graph) {
         node.inputs[i] = matrix;
       }
     }
-    const auto outputs = result.add_node(node.op->name, node.attrs, node.inputs, node.where);
+    const auto outputs =
+        result.add_node(node.op->name, node.attrs, node.inputs, node.where, node.regions);
     for (size_t i = 0; i < outputs.size(); ++i) {
       rewrite.replace(old.outputs[i], outputs[i]);
       made_by[outputs[i]] = result.nodes().size() - 1;

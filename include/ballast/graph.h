@@ -2,7 +2,10 @@
  *
  * A graph is a list of nodes in topological order over numbered values. Inputs change per call;
  * state (parameters, optimizer state) is bound once to buffers, stays on the device and is updated
- * in place by the graph; constants are copied in. */
+ * in place by the graph; constants are copied in.
+ *
+ * Control flow is a node with regions: graphs of their own whose inputs are the node's operands and
+ * whose outputs become its results. docs/ops.md describes the ops cond, while and scan. */
 #ifndef BALLAST_GRAPH_H
 #define BALLAST_GRAPH_H
 
@@ -36,10 +39,11 @@ typedef struct ballast_executable_info {
   uint64_t struct_size;
   const ballast_chain* next;
   uint64_t input_count, output_count, state_count;
-  uint64_t launch_count;      /* kernels per run before stitching */
-  uint64_t submit_count;      /* enqueues per run in the chosen replay */
-  uint64_t node_count;        /* after the passes */
-  uint64_t arena_bytes;       /* planned memory for all temporaries */
+  uint64_t launch_count;      /* kernels per run before stitching; a cond counts its longer branch,
+                               * a while one step, a scan all of its steps */
+  uint64_t submit_count;      /* enqueues per run in the chosen replay, counted likewise */
+  uint64_t node_count;        /* after the passes, without regions */
+  uint64_t arena_bytes;       /* planned memory for all temporaries, regions included */
   uint64_t naive_bytes;       /* sum of all temporaries, each with memory of its own */
   uint64_t lower_bound_bytes; /* largest sum of temporaries alive at once */
   uint64_t constant_bytes;
@@ -103,6 +107,14 @@ typedef struct ballast_graph_api {
                                    uint64_t input_stride, const ballast_binding* outputs,
                                    uint64_t output_count, uint64_t output_stride);
   ballast_error* (*executable_release)(ballast_executable* executable);
+
+  /* Since 1.1. graph_add_node for control flow: `regions` are graphs without states, which are
+   * copied and may be released or changed afterwards. */
+  ballast_error* (*graph_add_region_node)(ballast_graph* graph, const ballast_op_call* call,
+                                          const ballast_value* inputs, uint64_t input_count,
+                                          ballast_graph* const* regions, uint64_t region_count,
+                                          ballast_str where, ballast_value* out_values,
+                                          uint64_t capacity, uint64_t* out_count);
 } ballast_graph_api;
 
 #ifdef __cplusplus
