@@ -87,9 +87,11 @@ void Device::fill(const Buffer& target, const std::vector<uint8_t>& element) {
                           element.size()));
 }
 
-void Device::copy(const Buffer& target, const Buffer& source, uint64_t bytes) {
+void Device::copy(const Buffer& target, uint64_t target_offset, const Buffer& source,
+                  uint64_t source_offset, uint64_t bytes) {
   if (bytes == 0) return;
-  check(device_api().copy(stream_, target.handle(), 0, source.handle(), 0, bytes));
+  check(device_api().copy(stream_, target.handle(), target_offset, source.handle(), source_offset,
+                          bytes));
 }
 
 BufferPtr Device::scalar(const std::vector<uint8_t>& element) {

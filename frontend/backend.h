@@ -76,7 +76,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void download(void* target, const Buffer& source, uint64_t bytes);
   // Repeats one element over the buffer.
   void fill(const Buffer& target, const std::vector<uint8_t>& element);
-  void copy(const Buffer& target, const Buffer& source, uint64_t bytes);
+  void copy(const Buffer& target, uint64_t target_offset, const Buffer& source,
+            uint64_t source_offset, uint64_t bytes);
   // A buffer with one element; equal elements share one, so never write into it.
   BufferPtr scalar(const std::vector<uint8_t>& element);
   void forget_scalars();

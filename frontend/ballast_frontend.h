@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/context.h"
+#include "frontend/control_flow.h"
 #include "frontend/custom.h"
 #include "frontend/data/csv.h"
 #include "frontend/data/dataset.h"

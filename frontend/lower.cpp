@@ -4,6 +4,7 @@
 #include "frontend/primitive.h"
 
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 namespace ballast {
@@ -25,10 +26,7 @@ class Lowering {
   Lowering& operator=(const Lowering&) = delete;
 
   Lowered run(Device& device, const JitOptions& options) {
-    add_inputs();
-    add_states();
-    for (const Equation& equation : program_.equations) add_node(equation);
-    set_results();
+    build();
     ballast_compile_options abi = BALLAST_INIT(ballast_compile_options);
     abi.level = static_cast<int32_t>(options.level.value_or(default_jit_level()));
     abi.replay = static_cast<int32_t>(options.replay);
@@ -37,6 +35,13 @@ class Lowering {
   }
 
  private:
+  void build() {
+    add_inputs();
+    add_states();
+    for (const Equation& equation : program_.equations) add_node(equation);
+    set_results();
+  }
+
   void add_input(const Var& var, const std::string& name) {
     ballast_tensor_desc desc = to_abi(var->type);
     check(graph_api().graph_add_input(graph_, to_abi(name), &desc, &values_[var.get()]));
@@ -102,8 +107,16 @@ class Lowering {
     std::string where = to_string(equation.where);
     std::vector<ballast_value> outputs(equation.outputs.size());
     uint64_t count = 0;
-    check(graph_api().graph_add_node(graph_, call.get(), inputs.data(), inputs.size(),
-                                     to_abi(where), outputs.data(), outputs.size(), &count));
+    std::vector<std::unique_ptr<Lowering>> bodies;
+    std::vector<ballast_graph*> regions;
+    for (const auto& body : equation.bodies) {
+      bodies.push_back(std::make_unique<Lowering>(*body));
+      bodies.back()->build();
+      regions.push_back(bodies.back()->graph_);
+    }
+    check(graph_api().graph_add_region_node(graph_, call.get(), inputs.data(), inputs.size(),
+                                            regions.data(), regions.size(), to_abi(where),
+                                            outputs.data(), outputs.size(), &count));
     for (size_t i = 0; i < equation.outputs.size(); ++i) {
       values_[equation.outputs[i].get()] = outputs[i];
     }

@@ -53,7 +53,7 @@ const BufferPtr& Parameter::bound_buffer(bool is_written) const {
   if (is_written && buffer.use_count() > 1) {
     const std::shared_ptr<Device>& device = buffer->device();
     BufferPtr own = device->allocate(node_->type.bytes());
-    device->copy(*own, *buffer, node_->type.bytes());
+    device->copy(*own, 0, *buffer, 0, node_->type.bytes());
     buffer = std::move(own);
   }
   return buffer;

@@ -22,10 +22,11 @@ std::vector<Primitive> identity_primitives() {
 const std::map<std::string, Primitive>& table() {
   static const auto* rows = [] {
     auto* all = new std::map<std::string, Primitive>();
-    for (auto family : {identity_primitives, pointwise_primitives, shape_primitives,
-                        index_primitives, reduce_primitives, matmul_primitives, conv_primitives,
-                        pool_primitives, norm_primitives, softmax_primitives, attention_primitives,
-                        random_primitives, optimizer_primitives, custom_primitives}) {
+    for (auto family :
+         {identity_primitives, control_flow_primitives, pointwise_primitives, shape_primitives,
+          index_primitives, reduce_primitives, matmul_primitives, conv_primitives, pool_primitives,
+          norm_primitives, softmax_primitives, attention_primitives, random_primitives,
+          optimizer_primitives, custom_primitives}) {
       for (Primitive& primitive : family()) all->emplace(primitive.name, primitive);
     }
     return all;

@@ -1,6 +1,8 @@
 #include "frontend/program.h"
 
+#include "frontend/operand.h"
 #include "frontend/primitive.h"
+#include "frontend/prune.h"
 #include "frontend/trace.h"
 
 #include <algorithm>
@@ -156,8 +158,8 @@ Program eliminate_dead_code(const Program& program) {
   auto is_live = [&](const Var& var) { return live.count(var.get()) > 0; };
   for (auto it = program.equations.rbegin(); it != program.equations.rend(); ++it) {
     if (std::none_of(it->outputs.begin(), it->outputs.end(), is_live)) continue;
-    for (const Atom& atom : it->inputs) mark(atom);
-    result.equations.push_back(*it);
+    result.equations.push_back(it->bodies.empty() ? *it : prune(*it, is_live));
+    for (const Atom& atom : result.equations.back().inputs) mark(atom);
   }
   std::reverse(result.equations.begin(), result.equations.end());
   auto is_dead = [&](const auto& entry) { return !is_live(entry.var); };
@@ -203,6 +205,7 @@ std::vector<Tensor> Environment::get(const std::vector<Atom>& atoms) const {
 }
 
 void Environment::run(const Equation& equation) {
+  CallScope scope(equation.where, /*is_override=*/true);
   std::vector<Tensor> results = apply_primitive(equation.primitive, get(equation.inputs),
                                                 equation.attrs, equation.where, equation.bodies);
   for (size_t i = 0; i < results.size(); ++i) set(equation.outputs[i], results[i]);

@@ -94,7 +94,8 @@ BufferPtr Tensor::buffer() const {
   const Node& self = node();
   if (self.variable) {
     fail(BALLAST_FAILED_PRECONDITION,
-         "[tensor] a traced {} has no value: it stands for a variable while a function is traced",
+         "[tensor] a traced {} has no value: it stands for a variable while a function is traced. "
+         "Where its value decides what is computed, use cond, while_loop or select",
          ballast::to_string(self.type));
   }
   if (!self.is_on_host) return self.buffer;

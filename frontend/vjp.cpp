@@ -47,12 +47,12 @@ class Reverse {
   // Runs the equations, keeping what their gradients need.
   void forward(Environment& values) {
     for (const Equation& equation : program_.equations) {
-      CallScope scope(equation.where, /*is_override=*/true);
       const Primitive* primitive = find_primitive(equation.primitive);
       if (!primitive || !primitive->augment || !is_active(equation.inputs)) {
         values.run(equation);
         continue;
       }
+      CallScope scope(equation.where, /*is_override=*/true);
       std::vector<Tensor> inputs = values.get(equation.inputs);
       std::vector<Tensor> results =
           primitive->augment({equation.attrs, inputs, equation.bodies, wanted(equation)});

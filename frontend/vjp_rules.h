@@ -23,6 +23,7 @@ Tensor or_zero(const Tensor& cotangent, const Tensor& like);
 }  // namespace vjp_rules
 
 // The rows of each family: every op with its gradient.
+std::vector<Primitive> control_flow_primitives();
 std::vector<Primitive> pointwise_primitives();
 std::vector<Primitive> shape_primitives();
 std::vector<Primitive> index_primitives();
