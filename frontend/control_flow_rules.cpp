@@ -2,7 +2,7 @@
 //   cond   inputs: predicate, operands; bodies: true, false, each operands -> results
 //   while  inputs: constants, carry; bodies: condition and body, each of both
 //   scan   inputs: constants, carry, stacked xs; body: (constants, carry, xs) -> (carry, ys)
-#include "frontend/control_flow_vjp.h"
+#include "frontend/control_flow_rules.h"
 #include "frontend/primitive.h"
 #include "frontend/vjp_rules.h"
 
@@ -113,14 +113,6 @@ std::vector<Tensor> run_scan(const std::vector<Tensor>& inputs, const Attrs& att
   return results;
 }
 
-Primitive row(const char* name, VjpRule vjp, InferRule infer, RunRule run, AugmentRule augment) {
-  Primitive primitive{name, vjp};
-  primitive.infer = infer;
-  primitive.run = run;
-  primitive.augment = augment;
-  return primitive;
-}
-
 }  // namespace
 
 ScanForm::ScanForm(const Attrs& attrs)
@@ -130,9 +122,18 @@ ScanForm::ScanForm(const Attrs& attrs)
       is_reverse(int_attr(attrs, "reverse") != 0) {}
 
 std::vector<Primitive> control_flow_primitives() {
-  return {row("cond", vjp_cond, infer_cond, run_cond, nullptr),
-          row("while", vjp_while, infer_while, run_while, augment_while),
-          row("scan", vjp_scan, infer_scan, run_scan, augment_scan)};
+  Primitive cond{"cond", vjp_cond, jvp_cond, vmap_cond};
+  cond.infer = infer_cond;
+  cond.run = run_cond;
+  Primitive loop{"while", vjp_while, jvp_while, vmap_while};
+  loop.infer = infer_while;
+  loop.run = run_while;
+  loop.augment = augment_while;
+  Primitive scan{"scan", vjp_scan, jvp_scan, vmap_scan};
+  scan.infer = infer_scan;
+  scan.run = run_scan;
+  scan.augment = augment_scan;
+  return {cond, loop, scan};
 }
 
 }  // namespace ballast

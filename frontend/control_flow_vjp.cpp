@@ -1,6 +1,5 @@
-#include "frontend/control_flow_vjp.h"
-
 #include "frontend/control_flow.h"
+#include "frontend/control_flow_rules.h"
 #include "frontend/ops.h"
 #include "frontend/vjp.h"
 #include "frontend/vjp_rules.h"
@@ -15,20 +14,6 @@ namespace {
 // n steps cost memory for kPlaces carries and time for n steps, each redone from the carry kept
 // before it: up to n / kPlaces * 2 of them.
 constexpr int64_t kPlaces = 64;
-
-std::vector<Tensor> part(const std::vector<Tensor>& list, size_t begin, size_t count) {
-  auto first = list.begin() + static_cast<std::ptrdiff_t>(begin);
-  return {first, first + static_cast<std::ptrdiff_t>(count)};
-}
-
-void append(std::vector<Tensor>& list, const std::vector<Tensor>& more) {
-  list.insert(list.end(), more.begin(), more.end());
-}
-
-std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
-  append(a, b);
-  return a;
-}
 
 using vjp_rules::or_zero;
 
@@ -50,20 +35,6 @@ std::vector<Tensor> spread(const std::vector<Tensor>& results, const std::vector
     if (wanted[i]) gradients[i] = results.at(next++);
   }
   return gradients;
-}
-
-// wanted, with every part of the carry that comes to depend on a wanted input.
-std::vector<bool> with_active_carry(const Program& body, std::vector<bool> wanted, size_t consts,
-                                    size_t carried) {
-  for (bool has_changed = true; has_changed;) {
-    has_changed = false;
-    std::vector<bool> outputs = active_outputs(body, wanted);
-    for (size_t i = 0; i < carried; ++i) {
-      if (!outputs[i] || wanted[consts + i]) continue;
-      wanted[consts + i] = has_changed = true;
-    }
-  }
-  return wanted;
 }
 
 // The state of a loop's gradient: the cotangent of each active part of the carry, then the sum of
@@ -137,6 +108,33 @@ class Backward {
 };
 
 }  // namespace
+
+std::vector<Tensor> part(const std::vector<Tensor>& list, size_t begin, size_t count) {
+  auto first = list.begin() + static_cast<std::ptrdiff_t>(begin);
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
+}
+
+void append(std::vector<Tensor>& list, const std::vector<Tensor>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
+  append(a, b);
+  return a;
+}
+
+std::vector<bool> with_active_carry(const Program& body, std::vector<bool> wanted, size_t consts,
+                                    size_t carried) {
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    std::vector<bool> outputs = active_outputs(body, wanted);
+    for (size_t i = 0; i < carried; ++i) {
+      if (!outputs[i] || wanted[consts + i]) continue;
+      wanted[consts + i] = has_changed = true;
+    }
+  }
+  return wanted;
+}
 
 std::vector<Tensor> vjp_cond(const VjpArgs& args) {
   std::vector<Tensor> operands = part(args.inputs, 1, args.inputs.size() - 1);

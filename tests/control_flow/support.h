@@ -100,4 +100,10 @@ inline std::pair<Tensor, Tensor> unrolled(Tensor h, const Tensor& xs, const Tens
   return {h, ops::stack(ys)};
 }
 
+// Doubles x until the sum is at least `limit`.
+inline auto doubled(const Tensor& x, const Tensor& limit) {
+  return while_loop([&](Tensor a) { return ops::less(ops::sum(a), limit); },
+                    [](Tensor a) { return a * 2.0f; }, x);
+}
+
 }  // namespace ballast::tests

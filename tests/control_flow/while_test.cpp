@@ -4,12 +4,6 @@
 namespace ballast::tests {
 namespace {
 
-// Doubles x until the sum is at least `limit`.
-auto doubled(const Tensor& x, const Tensor& limit) {
-  return while_loop([&](Tensor a) { return ops::less(ops::sum(a), limit); },
-                    [](Tensor a) { return a * 2.0f; }, x);
-}
-
 TEST(While, RunsUntilTheConditionFails) {
   Tensor x = vector_of({1, 2});
   EXPECT_THAT(floats(doubled(x, Tensor::scalar(40))), ElementsAre(16, 32));
