@@ -239,6 +239,13 @@ TEST(ClipTest, NormAndValueOfOneTensor) {
             (std::vector<float>{3, 3.5f, 0.35f, 0.35f, 0.4f, 0.35f}));
 }
 
+TEST(ClipTest, GradientsByValue) {
+  const Parameter p(Tensor::zeros({3}), "p");
+  nn::SGD optimizer({p}, 1.0);
+  optimizer(nn::ClipByValue(-1, 2)({Tensor::from_host<float>({-5, 5, 0.5f}, {3})}));
+  EXPECT_THAT(p.value().to_host<float>(), testing::ElementsAre(1, -2, -0.5f));
+}
+
 TEST(ClipTest, AClippedTrainingStepIsTheSameInEveryMode) {
   const Make make = optimizer_of<nn::SGD>(0.5f, 0.0f);
   const std::vector<float> eager = losses_of(make_step(make, 0.3));

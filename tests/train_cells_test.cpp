@@ -303,13 +303,6 @@ TEST(TrainOneStepTest, SensScalesGradientsOnly) {
   EXPECT_THAT(scaled.second, testing::Pointwise(FloatNear(1e-6f), plain.second));
 }
 
-TEST(TrainOneStepTest, ClipsByValue) {
-  const Parameter p(Tensor::zeros({3}), "p");
-  nn::SGD optimizer({p}, 1.0);
-  optimizer(nn::ClipByValue(-1, 2)({Tensor::from_host<float>({-5, 5, 0.5f}, {3})}));
-  EXPECT_THAT(p.value().to_host<float>(), ElementsAre(1, -2, -0.5f));
-}
-
 // ---- mixed precision
 
 TEST(MixedPrecisionTest, CastsByTheLists) {
