@@ -203,10 +203,8 @@ std::vector<Tensor> vmap_rule(const VmapArgs& args) {
     Mapped results =
         run_mapped(body, operands, std::vector<bool>(operands.size(), true), args.size);
     for (size_t i = 0; i < results.outputs.size(); ++i) {
-      Shape shape = body.outputs[i].type().shape;
-      shape.insert(shape.begin(), args.size);
       Tensor& output = results.outputs[i];
-      if (!results.is_mapped[i]) output = ops::broadcast_to(output, shape);
+      if (!results.is_mapped[i]) output = vmap_rules::repeated(output, args.size);
     }
     return results.outputs;
   };

@@ -71,8 +71,8 @@ auto hessian(F fn, int position = 0) {
 
 // The matrix of second derivatives of a scalar function times v, forward over reverse: at the price
 // of a few gradients. Arguments as for jvp; the result has the form of x.
-template <class F, class X>
-auto hvp(F fn, const X& x, const X& v) {
+template <class F, class X, class V>
+auto hvp(F fn, const X& x, const V& v) {
   auto gradients = [&fn](const auto&... args) {
     auto [value, pullback] = vjp(fn, args...);
     return pullback(Tensor::ones({}, value.dtype()));

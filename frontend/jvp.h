@@ -42,11 +42,12 @@ auto arguments_of(const T& given) {
 
 // {fn(primals), its derivative in the direction of the tangents}. Primals are one argument or a
 // tuple of several; tangents have the same form. An undefined tangent stands for zero, which is all
-// that an integer or bool can have; of such outputs the tangent is undefined.
+// that an integer or bool can have; of such outputs the tangent is undefined. Parameters that fn
+// reads count as constants, unless they are passed as primals.
 //   auto [y, dy] = jvp(f, x, dx);
 //   auto [y, dy] = jvp(f, std::tuple(x, w), std::tuple(dx, dw));
-template <class F, class Primals>
-auto jvp(F fn, const Primals& primals, const Primals& tangents) {
+template <class F, class Primals, class Tangents>
+auto jvp(F fn, const Primals& primals, const Tangents& tangents) {
   const auto arguments = internal::arguments_of(primals);
   using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
   std::optional<Value> prototype;

@@ -1,6 +1,7 @@
 #include "frontend/vmap_rules.h"
 
 #include "frontend/ops.h"
+#include "frontend/trace.h"
 
 #include <algorithm>
 #include <numeric>
@@ -22,9 +23,12 @@ Shape own_shape(const VmapArgs& args, size_t i) {
   return args.is_mapped[i] ? Shape(shape.begin() + 1, shape.end()) : shape;
 }
 
+Tensor repeated(const Tensor& x, int64_t size) {
+  return ops::broadcast_to(x, joined(size, x.shape()));
+}
+
 Tensor mapped(const VmapArgs& args, size_t i) {
-  const Tensor& x = args.inputs[i];
-  return args.is_mapped[i] ? x : ops::broadcast_to(x, joined(args.size, x.shape()));
+  return args.is_mapped[i] ? args.inputs[i] : repeated(args.inputs[i], args.size);
 }
 
 Tensor aligned(const VmapArgs& args, size_t i, int64_t rank) {
@@ -108,7 +112,8 @@ Tensors unroll(const VmapArgs& args) {
       extents[0] = 1;
       inputs.push_back(ops::reshape(ops::slice(x, begin, extents), own_shape(args, i)));
     }
-    const Tensors outputs = ops::call(args.primitive, inputs, args.attrs);
+    const Tensors outputs =
+        apply_primitive(args.primitive, inputs, args.attrs, Where::here(), args.bodies);
     for (size_t i = 0; i < outputs.size(); ++i) stacked[i].push_back(outputs[i]);
   }
   Tensors results;

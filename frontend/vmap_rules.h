@@ -13,6 +13,7 @@ using Tensors = std::vector<Tensor>;
 
 // Operand i with the new axis: repeated along it where it has none.
 Tensor mapped(const VmapArgs& args, size_t i);
+Tensor repeated(const Tensor& x, int64_t size);
 // Operand i as broadcasting against an own shape of this rank needs it.
 Tensor aligned(const VmapArgs& args, size_t i, int64_t rank);
 Shape own_shape(const VmapArgs& args, size_t i);

@@ -38,6 +38,13 @@ TEST(Passes, CommonSubexpressionsMergeNodesAndConstants) {
   EXPECT_EQ(merged.nodes()[1].inputs[0], merged.nodes()[1].inputs[1]);
 }
 
+TEST(Passes, NothingIsMergedThroughABarrier) {
+  const Graph g = parse_nodes(
+      "input %0 \"x\": f32[4]\ninput %1 \"g\": f32[4]\n%2 = exp(%0) : f32[4]\n"
+      "%3 = barrier(%0, %1) : f32[4]\n%4 = exp(%3) : f32[4]\noutput %2, %4\n");
+  EXPECT_EQ(ops(merge_common_subexpressions(simplify(g))), "exp barrier exp");
+}
+
 TEST(Passes, SimplifyDropsWhatDoesNothing) {
   const Graph g = parse_nodes(
       "input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[4, 3]\n"

@@ -173,6 +173,15 @@ TEST(JvpTest, SeveralArgumentsTreesAndIntegers) {
   EXPECT_THAT(floats(std::get<2>(dy)), ElementsAre(0, 0, 0));
 }
 
+TEST(JvpTest, ParametersArePrimalsOrConstants) {
+  Parameter w(vector({3, 4}), "w");
+  const Tensor x = vector({1, 2}), v = vector({1, -1});
+  auto f = [](Tensor a, Tensor b) { return a * b; };
+  EXPECT_THAT(floats(jvp(f, std::tuple(x, w), std::tuple(v, x)).second), ElementsAre(4, 0));
+  auto reads = [&](Tensor a) { return a * w; };
+  EXPECT_THAT(floats(jvp(reads, x, v).second), ElementsAre(3, -4));
+}
+
 TEST(JvpTest, InsideJitAndOfGrad) {
   auto f = [](Tensor x) { return ops::sum(x * x * x); };
   auto second = jit([&](Tensor x, Tensor v) { return jvp(grad(f), x, v).second; });
