@@ -6,8 +6,8 @@
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
 #     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
 #     of PoCL compiles one program at a time.
-#   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds])
-#     <target>.oclgrind: the filtered cases on the simulator; any report of it is a failure.
+#   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [SHARDS n])
+#     <target>.oclgrind.1, ...: the filtered cases on the simulator; any report of it is a failure.
 #
 # Labels select: pocl, intel, oclgrind (the implementation), threads (what the tsan preset runs) and
 # slow (left out of the sanitizer presets).
@@ -88,16 +88,23 @@ function(ballast_add_test target)
 endfunction()
 
 function(ballast_add_oclgrind_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;FILTER" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;FILTER;SHARDS" "")
   if(NOT OCLGRIND OR BALLAST_SANITIZE)
     return()
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 900)
+    set(arg_TIMEOUT 1500)
   endif()
-  set(log "${CMAKE_CURRENT_BINARY_DIR}/${target}.oclgrind.log")
-  ballast_test_entry(${target}.oclgrind TIMEOUT ${arg_TIMEOUT} LABELS oclgrind
-                     ENVIRONMENT BALLAST_DEVICE=oclgrind BALLAST_CACHE_DIR=off
-                     COMMAND "${PROJECT_SOURCE_DIR}/tools/under_oclgrind.sh" "${OCLGRIND}" "${log}"
-                             $<TARGET_FILE:${target}> "--gtest_filter=${arg_FILTER}")
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    math(EXPR index "${shard} - 1")
+    set(log "${CMAKE_CURRENT_BINARY_DIR}/${target}.oclgrind.${shard}.log")
+    ballast_test_entry(${target}.oclgrind.${shard} TIMEOUT ${arg_TIMEOUT} LABELS oclgrind
+      ENVIRONMENT BALLAST_DEVICE=oclgrind BALLAST_CACHE_DIR=off GTEST_TOTAL_SHARDS=${arg_SHARDS}
+                  GTEST_SHARD_INDEX=${index}
+      COMMAND "${PROJECT_SOURCE_DIR}/tools/under_oclgrind.sh" "${OCLGRIND}" "${log}"
+              $<TARGET_FILE:${target}> "--gtest_filter=${arg_FILTER}")
+  endforeach()
 endfunction()
