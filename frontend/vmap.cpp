@@ -52,7 +52,10 @@ class Mapping {
     const std::vector<Tensor> inputs = values_.get(equation.inputs);
     const Primitive* primitive = find_primitive(equation.primitive);
     if (primitive && primitive->is_identity && !primitive->vmap) {
-      set(equation.outputs[0], inputs[0], is_mapped[0]);
+      // Applied and not only passed on: an outer transform must still see a stop_gradient.
+      const Tensor same =
+          apply_primitive(equation.primitive, inputs, equation.attrs, equation.where)[0];
+      set(equation.outputs[0], same, is_mapped[0]);
       return;
     }
     std::vector<TensorType> types;

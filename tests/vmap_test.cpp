@@ -144,6 +144,14 @@ TEST(VmapTest, NestsAndInsideJit) {
   EXPECT_THAT(floats(jit(outer)(a, b)), ElementsAre(3, 4, 5, 6, 8, 10));
 }
 
+TEST(VmapTest, AnOuterGradientSeesWhatStopsIt) {
+  const Tensor x = Tensor::from_host(std::vector<float>{1, 2, 3}, {3});
+  auto loss = [&](const Tensor& y) {
+    return ops::sum(vmap([&](const Tensor& each) { return stop_gradient(each * y) * y; })(x));
+  };
+  EXPECT_EQ(grad(loss)(Tensor::scalar(2)).item<float>(), 12);  // sum(x) * 2, not twice that
+}
+
 TEST(VmapTest, PerExampleGradients) {
   Parameter weights(matrix({1, -1, 2, 0.5, 0.25, 3}, 2), "w");
   auto loss = [](Tensor w, Tensor x, Tensor label) {
