@@ -6,10 +6,8 @@
 // the function is just called.
 #pragma once
 
-#include "frontend/trace.h"
-#include "frontend/tree.h"
+#include "frontend/flattened.h"
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,13 +62,9 @@ class Checkpoint {
     auto arguments = std::make_tuple(as_argument(args)...);
     using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
     if (!Trace::current()) return Value(std::apply(fn_, arguments));
-    std::optional<Value> prototype;
-    FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-      prototype.emplace(std::apply(fn_, with_leaves(arguments, leaves)));
-      return leaves_of(*prototype);
-    };
-    const std::vector<Tensor> results = apply_checkpoint(flat, leaves_of(arguments));
-    return with_leaves(*std::move(prototype), results);
+    Flattened flat(fn_, arguments);
+    const std::vector<Tensor> results = apply_checkpoint(flat.function(), leaves_of(arguments));
+    return flat.value(results);
   }
 
  private:

@@ -5,7 +5,6 @@
 #include "frontend/jvp.h"
 #include "frontend/vmap.h"
 
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -30,16 +29,11 @@ class Jacobian {
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
-    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
-    std::optional<Value> prototype;
-    FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-      prototype.emplace(std::apply(fn_, with_leaves(arguments, leaves)));
-      return leaves_of(*prototype);
-    };
+    Flattened flat(fn_, arguments);
     std::vector<Tensor> results =
-        run_jacobian(flat, leaves_of(arguments), {leaves_of(as_argument(args)).size()...},
-                     position_, direction_);
-    return with_leaves(*std::move(prototype), results);
+        run_jacobian(flat.function(), leaves_of(arguments),
+                     {leaves_of(as_argument(args)).size()...}, position_, direction_);
+    return flat.value(results);
   }
 
  private:

@@ -5,7 +5,6 @@
 
 #include "frontend/vjp.h"
 
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,17 +48,12 @@ auto arguments_of(const T& given) {
 template <class F, class Primals, class Tangents>
 auto jvp(F fn, const Primals& primals, const Tangents& tangents) {
   const auto arguments = internal::arguments_of(primals);
-  using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
-  std::optional<Value> prototype;
-  FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-    prototype.emplace(std::apply(fn, with_leaves(arguments, leaves)));
-    return leaves_of(*prototype);
-  };
-  const std::vector<Tensor> results =
-      internal::run_jvp(flat, leaves_of(arguments), leaves_of(internal::arguments_of(tangents)));
+  internal::Flattened flat(fn, arguments);
+  const std::vector<Tensor> results = internal::run_jvp(
+      flat.function(), leaves_of(arguments), leaves_of(internal::arguments_of(tangents)));
   auto next = results.cbegin();
-  Value value = with_leaves(*prototype, next);
-  Value derivative = with_leaves(*std::move(prototype), next);
+  auto value = flat.value(next);
+  auto derivative = flat.value(next);
   return std::pair(std::move(value), std::move(derivative));
 }
 

@@ -3,9 +3,8 @@
 // where the transformed program is inlined into the enclosing trace.
 #pragma once
 
+#include "frontend/flattened.h"
 #include "frontend/linearize.h"
-#include "frontend/trace.h"
-#include "frontend/tree.h"
 
 #include <optional>
 #include <utility>
@@ -50,16 +49,11 @@ class GradFunction {
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
-    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
-    std::optional<Value> prototype;
-    FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-      prototype.emplace(std::apply(fn_, with_leaves(arguments, leaves)));
-      return leaves_of(*prototype);
-    };
-    std::vector<Tensor> results =
-        run_grad(flat, leaves_of(arguments), {leaves_of(as_argument(args)).size()...}, request_);
+    Flattened flat(fn_, arguments);
+    std::vector<Tensor> results = run_grad(flat.function(), leaves_of(arguments),
+                                           {leaves_of(as_argument(args)).size()...}, request_);
     auto next = results.cbegin();
-    Value value = with_leaves(*std::move(prototype), next);
+    auto value = flat.value(next);
     std::vector<Tensor> gradients(next, results.cend());
     if constexpr (kValue) {
       return std::pair(std::move(value), shape_gradients(std::move(gradients)));
@@ -115,15 +109,12 @@ template <class F, class... Args>
 auto vjp(F fn, const Args&... args) {
   auto arguments = std::make_tuple(as_argument(args)...);
   using Arguments = decltype(arguments);
-  using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
-  std::optional<Value> prototype;
-  FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-    prototype.emplace(std::apply(fn, with_leaves(arguments, leaves)));
-    return leaves_of(*prototype);
-  };
+  internal::Flattened flat(fn, arguments);
+  using Value = typename decltype(flat)::Value;
   const std::vector<Tensor> leaves = leaves_of(arguments);
-  auto linearized = std::make_shared<const Linearized>(trace(flat, types_of(leaves)), leaves);
-  Value value = with_leaves(*std::move(prototype), linearized->outputs());
+  auto linearized =
+      std::make_shared<const Linearized>(trace(flat.function(), types_of(leaves)), leaves);
+  Value value = flat.value(linearized->outputs());
   return std::pair(std::move(value), internal::Pullback<Value, Arguments>(std::move(linearized),
                                                                           std::move(arguments)));
 }

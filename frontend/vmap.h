@@ -8,8 +8,7 @@
 // only what is.
 #pragma once
 
-#include "frontend/trace.h"
-#include "frontend/tree.h"
+#include "frontend/flattened.h"
 
 #include <initializer_list>
 #include <optional>
@@ -49,15 +48,11 @@ class Vmap {
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
-    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
-    std::optional<Value> prototype;
-    FlatFunction flat = [&](const std::vector<Tensor>& leaves) {
-      prototype.emplace(std::apply(fn_, with_leaves(arguments, leaves)));
-      return leaves_of(*prototype);
-    };
-    std::vector<Tensor> results = run_vmap(
-        flat, leaves_of(arguments), {leaves_of(as_argument(args)).size()...}, in_axes_, out_axes_);
-    return with_leaves(*std::move(prototype), results);
+    Flattened flat(fn_, arguments);
+    std::vector<Tensor> results =
+        run_vmap(flat.function(), leaves_of(arguments), {leaves_of(as_argument(args)).size()...},
+                 in_axes_, out_axes_);
+    return flat.value(results);
   }
 
  private:

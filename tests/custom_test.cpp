@@ -1,6 +1,7 @@
 // custom_vjp and checkpoint: gradients, what they compose with, and that recomputing saves memory.
 // Also derivatives of higher order.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 #include "tests/reference.h"
 
 #include <gmock/gmock.h>
@@ -25,16 +26,6 @@ Tensor sample(const Shape& shape, double phase) {
     values.push_back(static_cast<float>(std::sin(1.7 * static_cast<double>(i) + phase)));
   }
   return Tensor::from_host(values, shape);
-}
-
-template <class Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 // x, with a gradient that is cut to [-1, 1].
@@ -88,13 +79,13 @@ TEST(CustomVjpTest, Errors) {
                         [](Tensor x, Tensor) { return std::pair(x, x); },
                         [](Tensor, Tensor dy) { return dy; });
   const Tensor x = Tensor::scalar(1);
-  EXPECT_EQ(error_of([&] { grad(few)(x, x); }),
+  EXPECT_EQ(message_of([&] { grad(few)(x, x); }),
             "[custom_vjp] backward gives 1 gradients for 2 arguments");
   auto wrong = custom_vjp([](Tensor a) { return a; }, [](Tensor a) { return std::pair(a, a); },
                           [](Tensor, Tensor) {
                             return vector({1, 2});
                           });
-  EXPECT_EQ(error_of([&] { grad(wrong)(x); }),
+  EXPECT_EQ(message_of([&] { grad(wrong)(x); }),
             "[custom_vjp] backward gives f32[2] for an argument f32[]");
 }
 

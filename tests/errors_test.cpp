@@ -1,6 +1,7 @@
 // Each mistake gives one clear error that names what and where.
 #include "frontend/ballast_frontend.h"
 #include "frontend/plugin.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,19 +13,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-// Runs `body`, expects an Error with this code, returns its message.
-template <class Body>
-std::string message_of(int32_t code, Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
-}
 
 std::string here(int line) { return "errors_test.cpp:" + std::to_string(line); }
 

@@ -1,5 +1,6 @@
 // nn's initializers: moments, bounds, the seed.
 #include "frontend/nn/initializer.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,16 +13,6 @@ namespace {
 
 using testing::Each;
 using testing::HasSubstr;
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 struct Drawn {
   double mean = 0, variance = 0, low = 0, high = 0;

@@ -2,6 +2,7 @@
 // for every op that has gradients and for their gradients; and how jvp and vjp are called.
 #include "frontend/ballast_frontend.h"
 #include "frontend/primitive.h"
+#include "frontend/test_support.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>
@@ -200,25 +201,15 @@ TEST(JvpTest, NestedDerivativesDoNotMix) {
   EXPECT_EQ(grad(outer)(Tensor::scalar(5)).item<float>(), 1);
 }
 
-template <class Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(JvpTest, Errors) {
   auto f = [](Tensor x) { return x; };
   const Tensor x = vector({1, 2}), number = Tensor::from_host<int32_t>({1}, {1});
-  EXPECT_EQ(error_of([&] { jvp(f, x, vector({1})); }),
+  EXPECT_EQ(message_of([&] { jvp(f, x, vector({1})); }),
             "[jvp] tangent 0 is f32[1], its primal f32[2]");
-  EXPECT_EQ(error_of([&] { jvp(f, number, number); }),
+  EXPECT_EQ(message_of([&] { jvp(f, number, number); }),
             "[jvp] primal 0 is i32[1]: its tangent is an undefined tensor, i32[1] is given");
   auto g = [](std::vector<Tensor> all) { return all[0]; };
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               jvp(g, std::vector{x, x}, std::vector{x});
             }),
             "[jvp] 1 tangents are given for 2 primals");
@@ -226,7 +217,7 @@ TEST(JvpTest, Errors) {
     const Tensor s = Tensor::scalar(0.1f);
     return ops::call("apply_adagrad", {p, p, p, s})[0];
   };
-  EXPECT_THAT(error_of([&] { jvp(adam, x, x); }),
+  EXPECT_THAT(message_of([&] { jvp(adam, x, x); }),
               HasSubstr("[apply_adagrad] the op has no derivative (at jvp_test.cpp:"));
 }
 
@@ -276,11 +267,11 @@ TEST(VjpTest, InsideJitAndGrad) {
 
 TEST(VjpTest, Errors) {
   auto [y, pullback] = vjp([](Tensor x) { return std::vector{x, x}; }, vector({1, 2}));
-  EXPECT_EQ(error_of([&, p = pullback] {
+  EXPECT_EQ(message_of([&, p = pullback] {
               p({vector({1, 2})});
             }),
             "[vjp] 1 cotangents are given for 2 outputs");
-  EXPECT_EQ(error_of([&, p = pullback] {
+  EXPECT_EQ(message_of([&, p = pullback] {
               p({vector({1, 2}), vector({1})});
             }),
             "[vjp] cotangent 1 is f32[1], its output f32[2]");

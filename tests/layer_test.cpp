@@ -1,6 +1,7 @@
 // The layers of nn: what they compute, against numbers from plain loops in double; and for each of
 // them value and gradients against the reference, and one result in every mode.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 #include "tests/reference.h"
 
 #include <gmock/gmock.h>
@@ -333,16 +334,6 @@ TEST(CellTest, ASharedCellCountsOnceUnderItsFirstName) {
   nn::SequentialCell row(shared, shared);
   EXPECT_EQ(row.parameters().size(), 6u);
   EXPECT_EQ(row.parameters()[0].name(), "0.fc.weight");
-}
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(CellTest, ErrorsNameTheLayer) {

@@ -1,6 +1,7 @@
 // nn's optimizers: a regression trained with each, in every mode, against the same training in
 // double precision with plain loops; and clipping and checks as a training step uses them.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -253,16 +254,6 @@ TEST(ClipTest, AClippedTrainingStepIsTheSameInEveryMode) {
   EXPECT_NE(eager, losses_of(make_step(make)));
   EXPECT_EQ(losses_of(jit(make_step(make, 0.3), at(JitLevel::kO0))), eager);
   EXPECT_EQ(sunk_losses_of(make_step(make, 0.3), JitLevel::kO0), eager);
-}
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(OptimizerErrorsTest, NameWhatWasGiven) {

@@ -1,6 +1,7 @@
 // Random numbers through the frontend: one sequence in every mode, fresh numbers at every step, and
 // dropout whose gradient draws the mask that the forward pass drew.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -130,16 +131,6 @@ TEST(DropoutTest, ACellDropsOnlyInTraining) {
   std::set<float> values;
   for (float value : dropout(x).to_host<float>()) values.insert(value);
   EXPECT_EQ(values, (std::set<float>{0, 2}));
-}
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(RandomErrorsTest, NameWhatWasGiven) {

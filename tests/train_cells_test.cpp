@@ -1,5 +1,6 @@
 // Losses, schedules, groups of parameters, the cells of a training step and mixed precision.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,16 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 JitOptions at(JitLevel level) {
   JitOptions options;

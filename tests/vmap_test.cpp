@@ -1,6 +1,7 @@
 // vmap against calls one by one, for every op; how it is called; and what it composes with.
 #include "frontend/ballast_frontend.h"
 #include "frontend/primitive.h"
+#include "frontend/test_support.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>
@@ -223,43 +224,33 @@ TEST(VmapTest, DropoutMasksDifferByExampleAndMatchTheirGradients) {
   }
 }
 
-template <class Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(VmapTest, Errors) {
   auto f = [](Tensor a, Tensor b) { return a + b; };
   const Tensor x = Tensor::zeros({3, 2}), y = Tensor::zeros({4, 2});
-  EXPECT_EQ(error_of([&] { vmap(f)(x, y); }),
+  EXPECT_EQ(message_of([&] { vmap(f)(x, y); }),
             "[vmap] argument 1 is f32[4, 2] with 4 examples along axis 0, argument 0 has 3");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               vmap(f, {0, 2})(x, x);
             }),
             "[vmap] axis 2 is out of range for argument 1, f32[3, 2]");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               vmap(f, {0, 0, 0})(x, x);
             }),
             "[vmap] 3 in_axes are given for 2 arguments");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               vmap(f, {std::nullopt, std::nullopt})(x, x);
             }),
             "[vmap] no argument has an axis to map over");
-  EXPECT_EQ(error_of([&] { vmap(f, 0, 2)(x, x); }),
+  EXPECT_EQ(message_of([&] { vmap(f, 0, 2)(x, x); }),
             "[vmap] axis 2 is out of range for result 0, examples of f32[2]");
-  EXPECT_EQ(error_of([&] { vmap(f, 0, {std::nullopt})(x, x); }),
+  EXPECT_EQ(message_of([&] { vmap(f, 0, {std::nullopt})(x, x); }),
             "[vmap] result 0 differs by example, but its out_axis is none");
   Parameter w(Tensor::zeros({2}), "w");
   auto assigns = [&](Tensor a) {
     w.assign(a);
     return a;
   };
-  EXPECT_EQ(error_of([&] { vmap(assigns)(x); }),
+  EXPECT_EQ(message_of([&] { vmap(assigns)(x); }),
             "[vmap] parameter w is assigned a value that differs by example");
 }
 
@@ -296,12 +287,12 @@ TEST(JacobianTest, HessianAndItsProducts) {
 TEST(JacobianTest, Errors) {
   auto f = [](Tensor x) { return x; };
   const Tensor number = Tensor::from_host<int32_t>({1}, {1});
-  EXPECT_EQ(error_of([&] { jacfwd(f)(number); }),
+  EXPECT_EQ(message_of([&] { jacfwd(f)(number); }),
             "[jacobian] argument 0 is i32[1], expected one float tensor");
-  EXPECT_EQ(error_of([&] { jacrev(f, 1)(number); }),
+  EXPECT_EQ(message_of([&] { jacrev(f, 1)(number); }),
             "[jacobian] there is no argument 1: the function was given 1");
   auto index = [](Tensor x) { return ops::argmax(x); };
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(message_of([&] {
               jacrev(index)(vector({1, 2}));
             }),
             "[jacobian] result 0 is i32[], expected a float");

@@ -4,13 +4,11 @@
 // DynamicLossScaler; all of it works in jit and sunk.
 #pragma once
 
+#include "frontend/flattened.h"
 #include "frontend/nn/cell.h"
 #include "frontend/nn/train.h"
-#include "frontend/trace.h"
-#include "frontend/tree.h"
 
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,18 +33,10 @@ class MixedFunction {
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
-    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
-    std::optional<Value> prototype;
+    internal::Flattened flat(fn_, arguments);
     const std::vector<Tensor> leaves = leaves_of(arguments);
-    std::vector<TensorType> types;
-    for (const Tensor& leaf : leaves) types.push_back(leaf.type());
-    const Program program = trace(
-        [&](const std::vector<Tensor>& traced) {
-          prototype.emplace(std::apply(fn_, with_leaves(arguments, traced)));
-          return leaves_of(*prototype);
-        },
-        types);
-    return with_leaves(*std::move(prototype), eval_mixed(program, leaves, dtype_));
+    const Program program = trace(flat.function(), types_of(leaves));
+    return flat.value(eval_mixed(program, leaves, dtype_));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include "frontend/state/checkpoint.h"
 
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,16 +32,6 @@ class CheckpointTest : public testing::Test {
 
   std::string path_;
 };
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::vector<Parameter> two_parameters(float value) {
   return {Parameter(Tensor::full({2, 3}, value), "w"),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,18 +46,6 @@ inline void expect_same_jitted(F fn, const Args&... args) {
       if (eager[i].dtype() == DType::kF32) expect_near(close[i], eager[i]);
     }
   }
-}
-
-template <class Body>
-std::string message_of(int32_t code, Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
 }
 
 // What the tests run: a step that mixes a carry, an input and a weight.
