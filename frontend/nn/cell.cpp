@@ -48,20 +48,22 @@ Tensor Cell::construct(const Tensor&, const Tensor&, const Tensor&, const Tensor
   refuse_inputs(4);
 }
 
-Tensor Cell::construct_all(const std::vector<Tensor>& inputs) {
+std::vector<Tensor> Cell::construct_all(const std::vector<Tensor>& inputs) {
   switch (inputs.size()) {
     case 1:
-      return construct(inputs[0]);
+      return {construct(inputs[0])};
     case 2:
-      return construct(inputs[0], inputs[1]);
+      return {construct(inputs[0], inputs[1])};
     case 3:
-      return construct(inputs[0], inputs[1], inputs[2]);
+      return {construct(inputs[0], inputs[1], inputs[2])};
     default:
-      return construct(inputs[0], inputs[1], inputs[2], inputs[3]);
+      return {construct(inputs[0], inputs[1], inputs[2], inputs[3])};
   }
 }
 
-Tensor Cell::call(const std::vector<Operand>& inputs) {
+Tensor Cell::call(const std::vector<Operand>& inputs) { return call_all(inputs)[0]; }
+
+std::vector<Tensor> Cell::call_all(const std::vector<Operand>& inputs) {
   if (inputs.empty() || inputs.size() > 4) refuse_inputs(inputs.size());
   CallScope scope(inputs[0].where());
   // A number takes the first tensor's dtype, as in ops.
@@ -78,11 +80,10 @@ Tensor Cell::call(const std::vector<Operand>& inputs) {
   // The training flags decide what is traced, so they belong to the signature.
   std::vector<size_t> key = {tensors.size()};
   state_->append_key(key);
-  auto entry =
-      state_->compiled.find(types, key, [this](const std::vector<Tensor>& traced, std::any*) {
-        return std::vector<Tensor>{construct_all(traced)};
-      });
-  return entry->compiled->run(tensors)[0];
+  auto entry = state_->compiled.find(
+      types, key,
+      [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });
+  return entry->compiled->run(tensors);
 }
 
 std::vector<Parameter> Cell::parameters() const {

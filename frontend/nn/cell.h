@@ -41,6 +41,8 @@ class Cell {
   }
 
   Tensor call(const std::vector<Operand>& inputs);  // the same for a list
+  // All that the cell returns; call() gives the first.
+  std::vector<Tensor> call_all(const std::vector<Operand>& inputs);
 
   // With their full names ("0.weight"), in order of registration; each once.
   std::vector<Parameter> parameters() const;
@@ -55,6 +57,9 @@ class Cell {
   bool is_training() const;
 
  protected:
+  // What a call runs; a cell with several results overrides it. Unless overridden: construct.
+  virtual std::vector<Tensor> construct_all(const std::vector<Tensor>& inputs);
+
   // Registration. Names of what lies in a sub-cell are prefixed with the sub-cell's; a cell added
   // in two places keeps its first names.
   Parameter add(const std::string& name, const Tensor& value, bool requires_grad = true);
@@ -64,7 +69,6 @@ class Cell {
 
  private:
   struct State;
-  Tensor construct_all(const std::vector<Tensor>& inputs);
 
   std::shared_ptr<State> state_;
 };

@@ -8,6 +8,7 @@
 #include "frontend/nn/container.h"
 #include "frontend/nn/conv.h"
 #include "frontend/nn/initializer.h"
+#include "frontend/nn/lstm.h"
 #include "frontend/nn/norm.h"
 
 #include <optional>
