@@ -4,8 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <chrono>
-
 namespace examples::internal {
 
 using namespace ballast;
@@ -14,15 +12,6 @@ namespace {
 
 constexpr double kSecondsToMeasure = 1;
 constexpr size_t kMostRounds = 21;
-
-template <class Work>
-double seconds_of(Work&& work) {
-  synchronize();
-  auto start = std::chrono::steady_clock::now();
-  work();
-  synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 double median(std::vector<double> values) {
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <fstream>
 
 namespace examples {
@@ -63,6 +64,14 @@ int run_example(int argc, char** argv, const std::string& about,
     fmt::print(stderr, "{}: {}\n", argv[0], error.what());
     return 1;
   }
+}
+
+double seconds_of(const std::function<void()>& work) {
+  synchronize();
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  synchronize();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace examples

@@ -43,4 +43,7 @@ int run_example(int argc, char** argv, const std::string& about,
                 const std::function<void(Example&)>& body,
                 const std::function<void(CLI::App&)>& add_options = {});
 
+// How long the work takes, until the device is done.
+double seconds_of(const std::function<void()>& work);
+
 }  // namespace examples

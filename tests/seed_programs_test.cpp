@@ -1,0 +1,130 @@
+// The programs of the seeds, run as a user runs them: they print what they promise, their losses
+// are JAX's (tests/fixtures/make_seed_losses.py), and eager, jit and sink give the same bits where
+// they run the same kernels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ballast {
+namespace {
+
+using ::testing::HasSubstr;
+using Values = std::vector<double>;
+using Records = std::map<std::string, Values>;
+
+constexpr double kTolerance = 1e-4;  // relative
+
+struct Outcome {
+  int status = 0;
+  std::string text;  // of stdout and stderr
+};
+
+Outcome run_program(const std::string& name, const std::string& options) {
+  const std::string program = BALLAST_EXAMPLES_DIR "/" + name + "/" + name;
+  FILE* pipe = popen(("'" + program + "' " + options + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.text.append(buffer.data(), count);
+  }
+  outcome.status = pclose(pipe);
+  return outcome;
+}
+
+struct Program {
+  const char* name;
+  std::vector<std::string> says;
+};
+
+std::ostream& operator<<(std::ostream& out, const Program& program) { return out << program.name; }
+
+class SeedPrograms : public ::testing::TestWithParam<Program> {
+ protected:
+  ~SeedPrograms() override { std::filesystem::remove(file_); }
+
+  // Runs the program and returns what it recorded; text_ is what it printed.
+  Records run(const std::string& options) {
+    Outcome outcome = run_program(GetParam().name, options + " --losses '" + file_ + "'");
+    text_ = outcome.text;
+    EXPECT_EQ(outcome.status, 0) << text_;
+    std::ifstream file(file_);
+    return nlohmann::json::parse(file).get<Records>();
+  }
+
+  const std::string file_ = std::filesystem::temp_directory_path() /
+                            ("ballast_losses_" + std::to_string(getpid()) + ".json");
+  std::string text_;
+};
+
+bool is_mode(const std::string& name) { return name == "eager" || name == "jit" || name == "sink"; }
+
+Records fixture_of(const std::string& program) {
+  std::ifstream file(BALLAST_SOURCE_DIR "/tests/fixtures/seed_losses.json");
+  return nlohmann::json::parse(file).at(program).get<Records>();
+}
+
+// Every record of the fixture's, and nothing that it does not know.
+void expect_jax(const Records& records, const Records& fixture) {
+  EXPECT_EQ(records.size(), fixture.size() + 2);  // "losses" are those of three modes
+  for (const auto& [name, values] : records) {
+    const auto found = fixture.find(is_mode(name) ? "losses" : name);
+    ASSERT_NE(found, fixture.end()) << name;
+    const Values& expected = found->second;
+    ASSERT_EQ(values.size(), expected.size()) << name;
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(values[i], expected[i], kTolerance * std::abs(expected[i])) << name << ", " << i;
+    }
+  }
+}
+
+TEST_P(SeedPrograms, ModesAgreeBitForBitUnfused) {
+  Records records = run("--no-table --level O0");
+  expect_jax(records, fixture_of(GetParam().name));
+  EXPECT_EQ(records["eager"], records["jit"]);
+  EXPECT_EQ(records["eager"], records["sink"]);
+}
+
+TEST_P(SeedPrograms, LossesAreThoseOfJaxAndTheTableIsPrinted) {
+  Records records = run("");
+  expect_jax(records, fixture_of(GetParam().name));
+  EXPECT_EQ(records["jit"], records["sink"]);
+  for (const std::string& said : GetParam().says) EXPECT_THAT(text_, HasSubstr(said));
+  EXPECT_THAT(text_, HasSubstr("\nmode    first call    per step    steps\neager "));
+  EXPECT_THAT(text_, HasSubstr("\njit "));
+  EXPECT_THAT(text_, HasSubstr("\nsink "));
+}
+
+const Program kPrograms[] = {
+    {"custom_training_loop", {"Start training on ", "Epoch: 1, Loss: ", "Epoch: 5, Loss: "}},
+    {"eager_and_graph",
+     {"Debug Info - Intermediate value z: f32[2, 2] [[2, 2], [2, 2]]\n",
+      "Final Output:\nf32[2, 2] [[4, 4], [4, 4]]\n2 kernels launched\n",
+      "Graph Mode Output:\nf32[2, 2] [[4, 4], [4, 4]]\n1 kernel launched\n",
+      "Start warmup (Graph Compilation)...\nWarmup done.\n",
+      "100 steps finished. Average time per step: "}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, SeedPrograms, ::testing::ValuesIn(kPrograms),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+TEST(SeedProgramOptions, AMistakeEndsTheProgram) {
+  Outcome outcome = run_program("custom_training_loop", "--steps 0");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.text, HasSubstr("--steps"));
+  outcome = run_program("custom_training_loop", "--no-table --steps 1 --losses /nowhere/losses");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.text, HasSubstr("[--losses] cannot write /nowhere/losses"));
+}
+
+}  // namespace
+}  // namespace ballast
