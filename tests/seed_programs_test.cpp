@@ -105,6 +105,9 @@ TEST_P(SeedPrograms, LossesAreThoseOfJaxAndTheTableIsPrinted) {
 }
 
 const Program kPrograms[] = {
+    {"autodiff",
+     {"The derivative of x sin x is a program:\n", " = cos a\n", "\nat 1.5 ",
+      "\nfor              5.062500   13.500000   27.000000   36.000000\n"}},
     {"custom_training_loop", {"Start training on ", "Epoch: 1, Loss: ", "Epoch: 5, Loss: "}},
     {"eager_and_graph",
      {"Debug Info - Intermediate value z: f32[2, 2] [[2, 2], [2, 2]]\n",

@@ -58,8 +58,8 @@ void run(examples::Example& example) {
   }
   example.record("epochs", losses);
 
-  const auto steps = static_cast<int64_t>(example.steps());
-  Tensor xs = examples::randn({steps, 32, 10}), ys = examples::randn({steps, 32, 1});
+  Tensor xs = examples::randn({example.steps(), 32, 10});
+  Tensor ys = examples::randn({example.steps(), 32, 1});
   examples::compare_modes(example, make_train_step, each(xs), each(ys));
 }
 

@@ -61,7 +61,7 @@ void show(examples::Example& example, const char* name, Operation operation) {
   const uint64_t launched = counters().kernel_launches - before;
   fmt::print("{} Output:\n{}\n{} kernel{} launched\n\n", name, output.to_string(), launched,
              launched == 1 ? "" : "s");
-  example.record(name, output.to_host<float>());
+  example.record(name, output);
 }
 
 void run(examples::Example& example) {
@@ -78,9 +78,9 @@ void run(examples::Example& example) {
   train_step(input_data, label_data).sync();
   fmt::print("Warmup done.\n");
 
-  const uint64_t steps = example.steps();
+  const int64_t steps = example.steps();
   const double seconds = examples::seconds_of([&] {
-    for (uint64_t i = 0; i < steps; ++i) train_step(input_data, label_data);
+    for (int64_t i = 0; i < steps; ++i) train_step(input_data, label_data);
   });
   fmt::print("{} steps finished. Average time per step: {:.2f} ms\n", steps,
              1000 * seconds / static_cast<double>(steps));

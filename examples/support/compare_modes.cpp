@@ -28,12 +28,11 @@ std::string time_text(double seconds) {
 
 }  // namespace
 
-ModeTime run_mode(Example& example, const std::string& mode, uint64_t batches,
-                  const RunSteps& run) {
-  auto run_until = [&](uint64_t begin, uint64_t end) {
+ModeTime run_mode(Example& example, const std::string& mode, int64_t batches, const RunSteps& run) {
+  auto run_until = [&](int64_t begin, int64_t end) {
     std::vector<Tensor> losses;
-    for (uint64_t i = begin; i < end;) {
-      const uint64_t first = i % batches, count = std::min(end - i, batches - first);
+    for (int64_t i = begin; i < end;) {
+      const int64_t first = i % batches, count = std::min(end - i, batches - first);
       for (Tensor& loss : run(first, count)) losses.push_back(std::move(loss));
       i += count;
     }
@@ -43,7 +42,7 @@ ModeTime run_mode(Example& example, const std::string& mode, uint64_t batches,
   ModeTime time{mode};
   std::vector<Tensor> losses, later;
   time.first_call = seconds_of([&] { losses = run_until(0, 1); });
-  if (const uint64_t steps = example.steps(); steps > 1) {
+  if (const int64_t steps = example.steps(); steps > 1) {
     std::vector<double> rounds = {seconds_of([&] { later = run_until(1, steps); })};
     double total = rounds[0];
     while (example.prints_table() && total < kSecondsToMeasure && rounds.size() < kMostRounds) {
@@ -61,7 +60,7 @@ ModeTime run_mode(Example& example, const std::string& mode, uint64_t batches,
   return time;
 }
 
-void print_table(const std::vector<ModeTime>& times, uint64_t steps) {
+void print_table(const std::vector<ModeTime>& times, int64_t steps) {
   fmt::print("\n{:<6}{:>12}{:>12}{:>9}\n", "mode", "first call", "per step", "steps");
   for (const ModeTime& time : times) {
     fmt::print("{:<6}{:>12}{:>12}{:>9}\n", time.mode, time_text(time.first_call),
@@ -69,24 +68,23 @@ void print_table(const std::vector<ModeTime>& times, uint64_t steps) {
   }
 }
 
-Batches::Batches(const Queue& queue, uint64_t count) : all_(queue), rest_(queue) {
-  const auto n = static_cast<int64_t>(count);
+Batches::Batches(const Queue& queue, int64_t count) : all_(queue), rest_(queue) {
   if (!queue.is_stacked) {
-    each_.assign(count, queue.data);
+    each_.assign(static_cast<size_t>(count), queue.data);
     return;
   }
   const Shape shape = queue.step_type().shape;
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     each_.push_back(ops::reshape(ops::strided_slice(queue.data, {i}, {i + 1}), shape));
   }
-  if (n > 1) rest_.data = ops::strided_slice(queue.data, {1}, {n});
+  if (count > 1) rest_.data = ops::strided_slice(queue.data, {1}, {count});
 }
 
-uint64_t count_batches(const std::vector<Queue>& queues, uint64_t steps) {
-  uint64_t count = steps;
+int64_t count_batches(const std::vector<Queue>& queues, int64_t steps) {
+  int64_t count = steps;
   for (const Queue& queue : queues) {
     if (queue.is_stacked) {
-      count = std::min(count, static_cast<uint64_t>(queue.data.shape().at(0)));
+      count = std::min(count, queue.data.shape().at(0));
     }
   }
   return count;

@@ -17,7 +17,7 @@ namespace internal {
 
 // Runs `count` steps on the batches from number `first` on; gives their losses, one by one or
 // stacked.
-using RunSteps = std::function<std::vector<ballast::Tensor>(uint64_t first, uint64_t count)>;
+using RunSteps = std::function<std::vector<ballast::Tensor>(int64_t first, int64_t count)>;
 
 struct ModeTime {
   std::string mode;
@@ -26,15 +26,15 @@ struct ModeTime {
 };
 
 // Makes the example's steps, over `batches` batches again and again, and records their losses.
-ModeTime run_mode(Example& example, const std::string& mode, uint64_t batches, const RunSteps& run);
-void print_table(const std::vector<ModeTime>& times, uint64_t steps);
+ModeTime run_mode(Example& example, const std::string& mode, int64_t batches, const RunSteps& run);
+void print_table(const std::vector<ModeTime>& times, int64_t steps);
 
 // A queue's batches: all of them, those from the second on, and each.
 class Batches {
  public:
-  Batches(const ballast::Queue& queue, uint64_t count);
-  const ballast::Queue& from(uint64_t first) const { return first == 0 ? all_ : rest_; }
-  const ballast::Tensor& operator[](uint64_t i) const { return each_[i]; }
+  Batches(const ballast::Queue& queue, int64_t count);
+  const ballast::Queue& from(int64_t first) const { return first == 0 ? all_ : rest_; }
+  const ballast::Tensor& operator[](int64_t i) const { return each_[static_cast<size_t>(i)]; }
 
  private:
   ballast::Queue all_, rest_;
@@ -42,7 +42,7 @@ class Batches {
 };
 
 // How many batches the queues have; at most `steps`.
-uint64_t count_batches(const std::vector<ballast::Queue>& queues, uint64_t steps);
+int64_t count_batches(const std::vector<ballast::Queue>& queues, int64_t steps);
 
 }  // namespace internal
 
@@ -53,13 +53,13 @@ uint64_t count_batches(const std::vector<ballast::Queue>& queues, uint64_t steps
 template <class MakeStep, class... Queues>
 void compare_modes(Example& example, MakeStep make_step, const Queues&... queues) {
   using ballast::Tensor;
-  const uint64_t count = internal::count_batches({queues...}, example.steps());
+  const int64_t count = internal::count_batches({queues...}, example.steps());
   const std::array<internal::Batches, sizeof...(Queues)> batches{
       internal::Batches(queues, count)...};
   auto one_by_one = [&](auto& step) -> internal::RunSteps {
-    return [&](uint64_t first, uint64_t steps) {
+    return [&](int64_t first, int64_t steps) {
       std::vector<Tensor> losses;
-      for (uint64_t i = first; i < first + steps; ++i) {
+      for (int64_t i = first; i < first + steps; ++i) {
         losses.push_back(
             std::apply([&](const auto&... batch) { return step(batch[i]...); }, batches));
       }
@@ -71,9 +71,12 @@ void compare_modes(Example& example, MakeStep make_step, const Queues&... queues
   auto jitted = ballast::jit(make_step());
   auto jit_time = internal::run_mode(example, "jit", count, one_by_one(jitted));
   auto sunk = ballast::sink(ballast::jit(make_step()));
-  auto run_sunk = [&](uint64_t first, uint64_t steps) {
+  auto run_sunk = [&](int64_t first, int64_t steps) {
     return std::vector<Tensor>{std::apply(
-        [&](const auto&... batch) { return sunk(steps, batch.from(first)...); }, batches)};
+        [&](const auto&... batch) {
+          return sunk(static_cast<uint64_t>(steps), batch.from(first)...);
+        },
+        batches)};
   };
   auto sink_time = internal::run_mode(example, "sink", count, run_sunk);
   if (example.prints_table()) {

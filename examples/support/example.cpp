@@ -17,6 +17,10 @@ void Example::record(std::string name, std::vector<float> values) {
   records_.emplace_back(std::move(name), std::move(values));
 }
 
+void Example::record(std::string name, const Tensor& values) {
+  record(std::move(name), values.to_host<float>());
+}
+
 void Example::add_options(CLI::App& app) {
   static const std::map<std::string, JitLevel> kLevels = {{"O0", JitLevel::kO0},
                                                           {"O1", JitLevel::kO1}};

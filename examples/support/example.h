@@ -2,6 +2,8 @@
 // tests read.
 #pragma once
 
+#include "frontend/tensor.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -15,11 +17,12 @@ namespace examples {
 
 class Example {
  public:
-  uint64_t steps() const { return steps_; }  // of the comparison; at least 1
+  int64_t steps() const { return steps_; }  // of the comparison; at least 1
   bool prints_table() const { return has_table_; }
 
   // Keeps values for --losses FILE, which is {"name": [values...], ...} in the order of the calls.
   void record(std::string name, std::vector<float> values);
+  void record(std::string name, const ballast::Tensor& values);
 
  private:
   friend int run_example(int, char**, const std::string&, const std::function<void(Example&)>&,
@@ -27,7 +30,7 @@ class Example {
   void add_options(CLI::App& app);
   void write_losses() const;
 
-  uint64_t steps_ = 100;
+  int64_t steps_ = 100;
   bool has_table_ = true;
   std::string losses_file_;
   std::vector<std::pair<std::string, std::vector<float>>> records_;
