@@ -1,15 +1,29 @@
 #include "frontend/attrs.h"
 
 #include "frontend/error.h"
+#include "frontend/token.h"
 
 namespace ballast {
 
 namespace {
 
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
 std::string text_of(const AttrValue& value) {
   if (auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);
   if (auto* number = std::get_if<double>(&value)) return fmt::format("{:#}", *number);
-  if (auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
+  if (auto* text = std::get_if<std::string>(&value)) return quoted(*text);
   return to_string(std::get<std::vector<int64_t>>(value));
 }
 
@@ -115,6 +129,7 @@ std::string op_key(const std::string& name, const std::vector<TensorType>& input
 ballast_str to_abi(const std::string& text) { return {text.data(), text.size()}; }
 
 ballast_tensor_desc to_abi(const TensorType& type) {
+  if (is_token(type)) return to_abi(TensorType{DType::kU8, {0}});
   if (type.shape.size() > BALLAST_MAX_RANK) {
     fail(BALLAST_INVALID_ARGUMENT, "[tensor] {} has rank {}, at most {} is possible",
          to_string(type), type.shape.size(), BALLAST_MAX_RANK);

@@ -21,6 +21,7 @@
 #include "frontend/nn/schedule.h"
 #include "frontend/nn/train.h"
 #include "frontend/ops.h"
+#include "frontend/print.h"
 #include "frontend/sink.h"
 #include "frontend/state/checkpoint.h"
 #include "frontend/vjp.h"

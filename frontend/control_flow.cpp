@@ -3,6 +3,7 @@
 #include "frontend/closure.h"
 #include "frontend/ops/pointwise.h"
 #include "frontend/ops/shape.h"
+#include "frontend/token.h"
 
 #include <algorithm>
 
@@ -146,8 +147,11 @@ std::vector<Tensor> flat_while(const FlatFunction& condition, const FlatFunction
   }
   check_predicate("while_loop", "condition", test.outputs[0].type(), where);
   if (!test.effects.empty()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[while_loop] the condition assigns parameter {} (at {})",
-         test.effects[0].parameter.name(), to_string(where));
+    const Parameter& changed = test.effects[0].parameter;
+    fail(BALLAST_INVALID_ARGUMENT, "[while_loop] the condition {} (at {})",
+         is_token(changed.type()) ? "prints; print in the body"
+                                  : "assigns parameter " + changed.name(),
+         to_string(where));
   }
   check_carry("while_loop", types, output_types(step), where);
   Outside outside({&test, &step});

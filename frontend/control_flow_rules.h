@@ -18,6 +18,12 @@ std::vector<Tensor> part(const std::vector<Tensor>& list, size_t begin, size_t c
 void append(std::vector<Tensor>& list, const std::vector<Tensor>& more);
 std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b);
 
+// The list without its tokens, and with them again: where `like` has one, its own. A gradient runs
+// parts of the forward pass again, with the token that was there before: the token that comes out
+// leads nowhere, so what is run again is not printed again.
+std::vector<Tensor> without_tokens(const std::vector<Tensor>& list);
+std::vector<Tensor> with_tokens(const std::vector<Tensor>& list, const std::vector<Tensor>& like);
+
 // `wanted`, with every part of a loop's carry that comes to depend on a wanted input.
 std::vector<bool> with_active_carry(const Program& body, std::vector<bool> wanted, size_t consts,
                                     size_t carried);

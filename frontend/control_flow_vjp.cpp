@@ -1,6 +1,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/control_flow_rules.h"
 #include "frontend/ops.h"
+#include "frontend/token.h"
 #include "frontend/vjp.h"
 #include "frontend/vjp_rules.h"
 
@@ -123,6 +124,23 @@ std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) 
   return a;
 }
 
+std::vector<Tensor> without_tokens(const std::vector<Tensor>& list) {
+  std::vector<Tensor> result;
+  for (const Tensor& each : list) {
+    if (!is_token(each.type())) result.push_back(each);
+  }
+  return result;
+}
+
+std::vector<Tensor> with_tokens(const std::vector<Tensor>& list, const std::vector<Tensor>& like) {
+  std::vector<Tensor> result;
+  size_t next = 0;
+  for (const Tensor& each : like) {
+    result.push_back(is_token(each.type()) ? each : list.at(next++));
+  }
+  return result;
+}
+
 std::vector<bool> with_active_carry(const Program& body, std::vector<bool> wanted, size_t consts,
                                     size_t carried) {
   for (bool has_changed = true; has_changed;) {
@@ -154,7 +172,8 @@ std::vector<Tensor> augment_scan(const AugmentArgs& args) {
   ScanForm form(args.attrs);
   auto body = std::make_shared<Program>(*args.bodies[0]);
   for (size_t i = 0; i < form.carried; ++i) {
-    body->outputs.push_back({body->inputs[form.consts + i], {}});
+    const Var& before = body->inputs[form.consts + i];
+    if (!is_token(before->type)) body->outputs.push_back({before, {}});
   }
   return apply_primitive("scan", args.inputs, args.attrs, Where::here(), {body});
 }
@@ -164,6 +183,7 @@ std::vector<Tensor> vjp_scan(const VjpArgs& args) {
   const Program& body = *args.bodies[0];
   Backward backward(args, body, form.consts, form.carried);
   std::vector<Tensor> consts = part(args.inputs, 0, form.consts);
+  std::vector<Tensor> carry = part(args.inputs, form.consts, form.carried);
   size_t x_count = args.inputs.size() - form.consts - form.carried;
   size_t y_count = args.outputs.size() - form.carried;
   std::vector<Tensor> init = backward.init();
@@ -179,8 +199,10 @@ std::vector<Tensor> vjp_scan(const VjpArgs& args) {
   }
   auto step = [&](const std::vector<Tensor>& leaves) {
     std::vector<Tensor> state = part(leaves, 0, init.size());
-    std::vector<Tensor> inputs = joined(consts, part(leaves, init.size(), form.carried + x_count));
-    size_t first_y = init.size() + form.carried + x_count;
+    size_t kept = args.residuals.size(), first_y = init.size() + kept + x_count;
+    std::vector<Tensor> before = with_tokens(part(leaves, init.size(), kept), carry);
+    std::vector<Tensor> inputs =
+        joined(joined(consts, before), part(leaves, init.size() + kept, x_count));
     std::vector<Tensor> of_ys =
         spread(part(leaves, first_y, leaves.size() - first_y), has_cotangent);
     return backward.step(state, inputs, of_ys);
@@ -244,7 +266,7 @@ std::vector<Tensor> augment_while(const AugmentArgs& args) {
                Tensor::scalar(1, DType::kI32),
                Tensor::full({kPlaces}, -1, DType::kI32),
                {}};
-  for (const Tensor& each : carry) {
+  for (const Tensor& each : without_tokens(carry)) {
     Shape shape = each.shape();
     shape.insert(shape.begin(), kPlaces);
     start.places.push_back(Tensor::zeros(shape, each.dtype()));
@@ -255,7 +277,8 @@ std::vector<Tensor> augment_while(const AugmentArgs& args) {
   auto body = [&](const std::vector<Tensor>& state) {
     std::vector<Tensor> before = part(state, 0, carried);
     Record record = Record::of(part(state, carried, state.size() - carried));
-    return joined(eval(*args.bodies[1], joined(consts, before)), kept(record, before).list());
+    return joined(eval(*args.bodies[1], joined(consts, before)),
+                  kept(record, without_tokens(before)).list());
   };
   return internal::flat_while(condition, body, joined(carry, start.list()), Where::here());
 }
@@ -266,6 +289,7 @@ std::vector<Tensor> vjp_while(const VjpArgs& args) {
   const Program& body = *args.bodies[1];
   Backward backward(args, body, const_count, carried);
   std::vector<Tensor> consts = part(args.inputs, 0, const_count);
+  std::vector<Tensor> carry = part(args.inputs, const_count, carried);
   Record record = Record::of(args.residuals);
 
   auto is_left = [](const std::vector<Tensor>& state) {
@@ -281,9 +305,11 @@ std::vector<Tensor> vjp_while(const VjpArgs& args) {
       return std::vector<Tensor>{ops::less(state[0], number)};
     };
     auto forward = [&](const std::vector<Tensor>& state) {
-      return joined({state[0] + 1}, eval(body, joined(consts, part(state, 1, carried))));
+      std::vector<Tensor> before = with_tokens(part(state, 1, state.size() - 1), carry);
+      return joined({state[0] + 1}, without_tokens(eval(body, joined(consts, before))));
     };
-    return part(internal::flat_while(is_before, forward, start, Where::here()), 1, carried);
+    std::vector<Tensor> found = internal::flat_while(is_before, forward, start, Where::here());
+    return with_tokens(part(found, 1, found.size() - 1), carry);
   };
   auto step = [&](const std::vector<Tensor>& state) {
     const Tensor& number = state[0];

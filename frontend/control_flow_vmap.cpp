@@ -4,6 +4,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/control_flow_rules.h"
 #include "frontend/ops.h"
+#include "frontend/token.h"
 #include "frontend/vmap.h"
 #include "frontend/vmap_rules.h"
 
@@ -25,12 +26,19 @@ Tensor expanded(const Tensor& x, int64_t size) {
 std::vector<Tensor> expanded(const Mapped& mapped, const Flags& wanted, int64_t size) {
   std::vector<Tensor> results = mapped.outputs;
   for (size_t i = 0; i < results.size(); ++i) {
+    if (is_token(results[i].type())) continue;
     if (wanted[i] && !mapped.is_mapped[i]) results[i] = expanded(results[i], size);
   }
   return results;
 }
 
 Flags all(size_t count) { return Flags(count, true); }
+
+// Examples that take different ways also have different effects, and cannot share a run.
+bool has_token(const std::vector<Tensor>& operands) {
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const Tensor& operand) { return is_token(operand.type()); });
+}
 
 // Example by example: a where the predicate [size] is true, else b.
 std::vector<Tensor> selected(const Tensor& predicate, const std::vector<Tensor>& a,
@@ -92,6 +100,7 @@ std::vector<Tensor> vmap_cond(const VmapArgs& args) {
   const size_t count = args.inputs.size() - 1;
   const std::vector<Tensor> operands = part(args.inputs, 1, count);
   const Flags is_mapped = part_of(args.is_mapped, 1, count);
+  if (args.is_mapped[0] && has_token(operands)) return vmap_rules::unroll(args);
   auto branch = [&](size_t number) {
     return [&, number](const std::vector<Tensor>& leaves) {
       return expanded(run_mapped(*args.bodies[number], leaves, is_mapped, args.size),
@@ -135,6 +144,7 @@ std::vector<Tensor> vmap_while(const VmapArgs& args) {
   const std::vector<Tensor> consts = part(args.inputs, 0, const_count);
   Flags flags = with_mapped_carry(*args.bodies[1], args.is_mapped, const_count, carried, args.size);
   const bool differs = mapped_outputs(*args.bodies[0], flags, args.size)[0];
+  if (differs && has_token(args.inputs)) return vmap_rules::unroll(args);
   if (differs)
     std::fill(flags.begin() + static_cast<std::ptrdiff_t>(const_count), flags.end(), true);
   const Flags wanted = part_of(flags, const_count, carried);

@@ -1,6 +1,7 @@
 #include "frontend/custom.h"
 
 #include "frontend/ops.h"
+#include "frontend/token.h"
 #include "frontend/vjp.h"
 #include "frontend/vjp_rules.h"
 #include "frontend/vmap.h"
@@ -36,8 +37,9 @@ std::vector<Tensor> hand_on(const char* primitive, const std::vector<Tensor>& va
     inputs.push_back(state.parameter.value());
   }
   if (!body->effects.empty()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] the backward pass assigns parameter {}", primitive,
-         body->effects[0].parameter.name());
+    const Parameter& changed = body->effects[0].parameter;
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] the backward pass {}", primitive,
+         is_token(changed.type()) ? "prints" : "assigns parameter " + changed.name());
   }
   const auto cotangents = body->inputs.begin() + static_cast<std::ptrdiff_t>(operands.size());
   body->inputs.insert(cotangents, outside.begin(), outside.end());
@@ -132,6 +134,10 @@ std::vector<Tensor> apply_checkpoint(const FlatFunction& fn, const std::vector<T
     // Not merged with the first run, and not before its cotangents are there.
     std::vector<Tensor> again;
     for (auto input = inputs.begin(); input != given; ++input) {
+      if (is_token(input->type())) {
+        again.push_back(*input);
+        continue;
+      }
       std::vector<Tensor> after(given, inputs.end());
       after.insert(after.begin(), *input);
       again.push_back(ops::call("barrier", after)[0]);
@@ -195,13 +201,19 @@ std::vector<Tensor> checkpoint_jvp(const JvpArgs& args) {
 // All operands are mapped, so that each has a gradient for every example.
 std::vector<Tensor> vmap_rule(const VmapArgs& args) {
   std::vector<Tensor> inputs;
-  for (size_t i = 0; i < args.inputs.size(); ++i) inputs.push_back(vmap_rules::mapped(args, i));
+  for (size_t i = 0; i < args.inputs.size(); ++i) {
+    const bool is_order = is_token(args.inputs[i].type());
+    inputs.push_back(is_order ? args.inputs[i] : vmap_rules::mapped(args, i));
+  }
   const Program& body = *args.bodies[0];
   std::vector<TensorType> types = input_types(body);
-  for (TensorType& type : types) type.shape.insert(type.shape.begin(), args.size);
+  std::vector<bool> is_mapped;
+  for (TensorType& type : types) {
+    is_mapped.push_back(!is_token(type));
+    if (is_mapped.back()) type.shape.insert(type.shape.begin(), args.size);
+  }
   auto mapped_body = [&](const std::vector<Tensor>& operands) {
-    Mapped results =
-        run_mapped(body, operands, std::vector<bool>(operands.size(), true), args.size);
+    Mapped results = run_mapped(body, operands, is_mapped, args.size);
     for (size_t i = 0; i < results.outputs.size(); ++i) {
       Tensor& output = results.outputs[i];
       if (!results.is_mapped[i]) output = vmap_rules::repeated(output, args.size);

@@ -2,6 +2,7 @@
 
 #include "frontend/plugin.h"
 #include "frontend/primitive.h"
+#include "frontend/token.h"
 
 #include <map>
 #include <memory>
@@ -68,11 +69,22 @@ class Lowering {
     return value;
   }
 
+  // What the first effect of a run takes. Nothing follows from the last one's: the plugin keeps
+  // effects as they are.
+  ballast_value first_token() {
+    const ballast_tensor_desc desc = to_abi(token_type());
+    ballast_value value = 0;
+    check(graph_api().graph_add_constant(graph_, &desc, nullptr, &value));
+    return value;
+  }
+
   void add_states() {
     for (const auto& state : program_.states) {
-      values_[state.var.get()] = add_state(state.parameter);
+      const bool is_order = is_token(state.var->type);
+      values_[state.var.get()] = is_order ? first_token() : add_state(state.parameter);
     }
     for (const auto& effect : program_.effects) {
+      if (is_token(effect.value.type())) continue;
       add_state(effect.parameter);
       for (size_t i = 0; i < result_.states.size(); ++i) {
         if (result_.states[i] == effect.parameter) result_.is_updated[i] = true;
@@ -124,6 +136,7 @@ class Lowering {
 
   void set_results() {
     for (const auto& effect : program_.effects) {
+      if (is_token(effect.value.type())) continue;
       check(graph_api().graph_set_update(graph_, states_.at(effect.parameter.id()),
                                          value_of(effect.value)));
     }

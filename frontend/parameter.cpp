@@ -1,5 +1,6 @@
 #include "frontend/parameter.h"
 
+#include "frontend/token.h"
 #include "frontend/trace.h"
 
 namespace ballast {
@@ -43,7 +44,7 @@ void Parameter::assign(const Tensor& value, Where where) const {
   }
   if (Trace* trace = Trace::current()) {
     trace->assign(*this, value);
-  } else {
+  } else if (!is_token(type())) {  // which has no value; threads share one
     node_->buffer = value.buffer();
   }
 }

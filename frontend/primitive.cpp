@@ -1,5 +1,6 @@
 #include "frontend/primitive.h"
 
+#include "frontend/print.h"
 #include "frontend/vjp_rules.h"
 
 #include <map>
@@ -26,7 +27,7 @@ const std::map<std::string, Primitive>& table() {
          {identity_primitives, control_flow_primitives, pointwise_primitives, shape_primitives,
           index_primitives, reduce_primitives, matmul_primitives, conv_primitives, pool_primitives,
           norm_primitives, softmax_primitives, attention_primitives, random_primitives,
-          optimizer_primitives, custom_primitives}) {
+          optimizer_primitives, custom_primitives, print_primitives}) {
       for (Primitive& primitive : family()) all->emplace(primitive.name, primitive);
     }
     return all;

@@ -1,6 +1,7 @@
 #include "frontend/types.h"
 
 #include "frontend/error.h"
+#include "frontend/token.h"
 
 #include <fmt/ranges.h>
 
@@ -20,6 +21,7 @@ int64_t TensorType::elements() const {
 uint64_t TensorType::bytes() const { return static_cast<uint64_t>(elements()) * size_of(dtype); }
 
 uint64_t size_of(DType dtype) {
+  if (dtype == kToken) return 0;
   switch (dtype) {
     case DType::kU8:
     case DType::kBool:
@@ -38,6 +40,7 @@ uint64_t size_of(DType dtype) {
 }
 
 const char* name_of(DType dtype) {
+  if (dtype == kToken) return "token";
   switch (dtype) {
     case DType::kF32:
       return "f32";
@@ -160,7 +163,7 @@ double decode(const uint8_t* bytes, DType dtype) {
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::string to_string(const TensorType& type) {
-  return name_of(type.dtype) + to_string(type.shape);
+  return is_token(type) ? "token" : name_of(type.dtype) + to_string(type.shape);
 }
 
 std::string to_string(const Where& where) {

@@ -2,6 +2,7 @@
 
 #include "frontend/ops.h"
 #include "frontend/primitive.h"
+#include "frontend/token.h"
 #include "frontend/vmap_rules.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ class Mapping {
 
   void set(const Var& var, const Tensor& value, bool is_mapped) {
     values_.set(var, value);
-    if (is_mapped) mapped_.insert(var.get());
+    if (is_mapped && !is_token(var->type)) mapped_.insert(var.get());
   }
 
   // Whether the program draws from the generator that this parameter is the state of.

@@ -1,6 +1,7 @@
 #include "frontend/vmap_rules.h"
 
 #include "frontend/ops.h"
+#include "frontend/token.h"
 #include "frontend/trace.h"
 
 #include <algorithm>
@@ -99,12 +100,16 @@ Attrs with_attr(Attrs attrs, const std::string& name, AttrValue value) {
 
 Tensors unroll(const VmapArgs& args) {
   std::vector<Tensors> stacked(args.outputs.size());
+  Tensor token;  // effects of one example come after those of the one before it
+  for (const Tensor& input : args.inputs) {
+    if (is_token(input.type())) token = input;
+  }
   for (int64_t example = 0; example < args.size; ++example) {
     Tensors inputs;
     for (size_t i = 0; i < args.inputs.size(); ++i) {
       const Tensor& x = args.inputs[i];
       if (!args.is_mapped[i]) {
-        inputs.push_back(x);
+        inputs.push_back(is_token(x.type()) ? token : x);
         continue;
       }
       Shape begin(x.shape().size(), 0), extents = x.shape();
@@ -114,11 +119,18 @@ Tensors unroll(const VmapArgs& args) {
     }
     const Tensors outputs =
         apply_primitive(args.primitive, inputs, args.attrs, Where::here(), args.bodies);
-    for (size_t i = 0; i < outputs.size(); ++i) stacked[i].push_back(outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (is_token(outputs[i].type())) token = outputs[i];
+      stacked[i].push_back(outputs[i]);
+    }
   }
   Tensors results;
   for (size_t i = 0; i < stacked.size(); ++i) {
     const TensorType& type = args.outputs[i];
+    if (is_token(type)) {
+      results.push_back(token);
+      continue;
+    }
     results.push_back(args.size == 0 ? Tensor::zeros(joined(0, type.shape), type.dtype)
                                      : ops::stack(stacked[i]));
   }

@@ -1,5 +1,6 @@
 #include "graph/control.h"
 
+#include "graph/effect.h"
 #include "graph/sink.h"
 
 #include <algorithm>
@@ -223,11 +224,31 @@ class Scan : public Loop {
   Sink sink_;
 };
 
+class Effect : public Control {
+ public:
+  Effect(const Node& node, std::vector<Operand> operands, std::vector<TensorType> inputs)
+      : Control(std::move(operands)), call_{node.op, node.attrs, std::move(inputs)} {}
+
+  void run(Stream& stream, const std::vector<BufferPtr>& bindings) override {
+    std::vector<Buffer*> inputs;
+    for (size_t i = 0; i < call_.inputs.size(); ++i) inputs.push_back(at(i, bindings).get());
+    run_effect(stream, call_, inputs);
+  }
+
+  Cost cost() const override { return {}; }
+
+ private:
+  OpCall call_;
+};
+
 }  // namespace
 
-std::unique_ptr<Control> Control::make(const DevicePtr& device, const Node& node,
-                                       std::vector<Operand> operands,
+std::unique_ptr<Control> Control::make(const DevicePtr& device, const Graph& graph,
+                                       const Node& node, std::vector<Operand> operands,
                                        const CompileOptions& options) {
+  if (node.op->effect) {
+    return std::make_unique<Effect>(node, std::move(operands), graph.types(node.inputs));
+  }
   const std::string& name = node.op->name;
   if (name == "cond") return std::make_unique<Cond>(device, node, std::move(operands), options);
   if (name == "while") return std::make_unique<While>(device, node, std::move(operands), options);

@@ -1,4 +1,5 @@
-// Control flow within a run: a cond, while or scan whose regions are executables of their own.
+// What the host does within a run, between command lists: effects (graph/effect.h), and control
+// flow: a cond, while or scan whose regions are executables of their own.
 //
 // The host decides, on the stream of the run around it and within that one call: a cond reads its
 // predicate, a while its condition after every step (both wait for the device); a scan runs the
@@ -22,9 +23,9 @@ class Control {
     uint64_t arena_bytes = 0, naive_bytes = 0, lower_bound_bytes = 0, constant_bytes = 0;
   };
 
-  // `operands`: the node's inputs, then its outputs.
-  static std::unique_ptr<Control> make(const device::DevicePtr& device, const Node& node,
-                                       std::vector<device::Operand> operands,
+  // `operands`: the inputs, then the outputs of `node`, one of the graph's.
+  static std::unique_ptr<Control> make(const device::DevicePtr& device, const Graph& graph,
+                                       const Node& node, std::vector<device::Operand> operands,
                                        const CompileOptions& options);
   virtual ~Control() = default;
   Control(const Control&) = delete;

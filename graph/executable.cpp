@@ -24,6 +24,9 @@ constexpr uint64_t kStitchBytes = 64 * 1024;
 // What an executable's text shows of a constant.
 constexpr size_t kShownConstantBytes = 16;
 
+// Between command lists rather than in one.
+bool runs_on_host(const Node& node) { return !node.regions.empty() || node.op->effect; }
+
 }  // namespace
 
 Executable::Executable(const device::DevicePtr& device, const Graph& graph,
@@ -48,7 +51,7 @@ void Executable::record() {
   const kernels::TuningScope tuning(device_);
   for (const Node& node : graph_.nodes()) {
     const OpCall call{node.op, node.attrs, graph_.types(node.inputs)};
-    const bool has_plan = !node.op->is_alias && node.regions.empty();
+    const bool has_plan = !node.op->is_alias && !runs_on_host(node);
     plans.push_back(has_plan
                         ? make_plan(device_->info().device_class, call, graph_.types(node.outputs))
                         : Plan{});
@@ -73,7 +76,7 @@ void Executable::record() {
       }
     }
     for (device::Launch& launch : plans[i].launches) open_list().append(launch, operands);
-    if (!node.regions.empty()) add_control(node, std::move(operands));
+    if (runs_on_host(node)) add_control(node, std::move(operands));
   }
   record_copies();
 }
@@ -98,10 +101,11 @@ device::CommandList& Executable::open_list() {
 
 void Executable::add_control(const Node& node, std::vector<Operand> operands) {
   if (options_.replay == Replay::kStitch) {
-    fail(Code::kUnimplemented, "[graph_compile] stitch: the graph has control flow ({})",
-         node.op->name);
+    fail(Code::kUnimplemented, "[graph_compile] stitch: the graph has {} ({})",
+         node.op->effect ? "an effect" : "control flow", node.op->name);
   }
-  segments_.push_back({nullptr, Control::make(device_, node, std::move(operands), options_)});
+  segments_.push_back(
+      {nullptr, Control::make(device_, graph_, node, std::move(operands), options_)});
   const Control::Cost cost = segments_.back().control->cost();
   launch_count_ += cost.launches;
   submit_count_ += cost.submits;

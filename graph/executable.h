@@ -75,7 +75,7 @@ class Executable {
   };
 
  private:
-  // What a run does, in order: launches, or a node with regions.
+  // What a run does, in order: launches, or a node that the host runs.
   struct Segment {
     std::unique_ptr<device::CommandList> list;
     std::unique_ptr<Control> control;

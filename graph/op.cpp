@@ -18,14 +18,14 @@ struct Registry {
   std::vector<const OpDef*> listed;
 
   Registry() {
-    for (auto family :
-         {pointwise_ops, shape_ops, index_ops, reduce_ops, matmul_ops, conv_ops, pool_ops, norm_ops,
-          softmax_ops, attention_ops, random_ops, optimizer_ops, fused_ops, control_flow_ops}) {
+    for (auto family : {pointwise_ops, shape_ops, index_ops, reduce_ops, matmul_ops, conv_ops,
+                        pool_ops, norm_ops, softmax_ops, attention_ops, random_ops, optimizer_ops,
+                        fused_ops, control_flow_ops, print_ops}) {
       for (OpDef& op : family()) ops.push_back(std::move(op));
     }
     for (const OpDef& op : ops) by_name[op.name] = &op;
     for (const auto& [name, op] : by_name) {
-      if (!op->is_internal && op->region_count == 0) listed.push_back(op);
+      if (!op->is_internal && !op->effect && op->region_count == 0) listed.push_back(op);
     }
   }
 };

@@ -66,6 +66,9 @@ struct OpDef {
   bool is_pointwise = false;
   // Made by passes only: not in the listing for callers.
   bool is_internal = false;
+  // Set: the op does something (graph/effect.h). It has no plan; this runs on the host, at the op's
+  // place among the others, with the inputs' bytes. Its outputs are tokens.
+  std::function<void(const OpCall&, const std::vector<std::vector<uint8_t>>& inputs)> effect;
 
   // Checks names and kinds, fills defaults.
   Attrs normalise(Attrs given) const;
@@ -73,7 +76,7 @@ struct OpDef {
 
 // nullptr if unknown.
 const OpDef* find_op(const std::string& name);
-// Sorted by name; without internal ops and control flow.
+// Sorted by name; without internal ops, effects and control flow.
 const std::vector<const OpDef*>& list_ops();
 
 // Finds the op (kNotFound names near misses), checks the attributes and the numbers of inputs and
@@ -111,5 +114,6 @@ std::vector<OpDef> random_ops();
 std::vector<OpDef> optimizer_ops();
 std::vector<OpDef> fused_ops();
 std::vector<OpDef> control_flow_ops();
+std::vector<OpDef> print_ops();
 
 }  // namespace ballast::graph

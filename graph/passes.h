@@ -7,7 +7,7 @@
 
 namespace ballast::graph {
 
-// Drops nodes that neither an output nor an update needs.
+// Drops nodes that neither an output nor an update needs and that have no effect.
 [[nodiscard]] Graph remove_dead_code(const Graph& graph);
 
 // One node for equal (op, attributes, inputs), and one constant for equal bytes.

@@ -1,5 +1,6 @@
 #include "graph/prepared_op.h"
 
+#include "graph/effect.h"
 #include "kernels/tune.h"
 
 namespace ballast::graph {
@@ -8,6 +9,7 @@ namespace {
 
 Plan tuned_plan(const device::DevicePtr& device, const OpCall& call,
                 const std::vector<TensorType>& outputs) {
+  if (call.op->effect) return {};
   const kernels::TuningScope tuning(device);
   return make_plan(device->info().device_class, call, outputs);
 }
@@ -47,6 +49,7 @@ void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buff
       fail(Code::kInvalidArgument, "[{}] operand {} is on another device", call_.op->name, i);
     }
   }
+  if (call_.op->effect) return run_effect(stream, call_, buffers);
   std::vector<Buffer*> slots = buffers;
   std::vector<BufferPtr> views;
   for (const kernels::Region& region : plan_.regions) {

@@ -1,3 +1,4 @@
+#include "graph/effect.h"
 #include "graph/passes.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ Graph fold_constants(const Graph& graph, const Evaluate& evaluate) {
     const bool results_are_small =
         std::all_of(old.outputs.begin(), old.outputs.end(),
                     [&](ValueId id) { return graph.value(id).type.bytes() <= kLargestFolded; });
-    if (!inputs_are_constant || !results_are_small || !old.regions.empty()) {
+    const bool is_pure = old.regions.empty() && !has_effect(old);
+    if (!inputs_are_constant || !results_are_small || !is_pure) {
       rewrite.keep(old);
       continue;
     }

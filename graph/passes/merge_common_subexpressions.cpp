@@ -1,3 +1,4 @@
+#include "graph/effect.h"
 #include "graph/passes.h"
 
 #include <map>
@@ -17,7 +18,7 @@ Graph merge_common_subexpressions(const Graph& graph) {
   }
   std::map<std::tuple<const OpDef*, Attrs, std::vector<ValueId>>, std::vector<ValueId>> nodes;
   for (const Node& node : graph.nodes()) {
-    if (!node.regions.empty()) {
+    if (!node.regions.empty() || has_effect(node)) {
       rewrite.keep(node);
       continue;
     }

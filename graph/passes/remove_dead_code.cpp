@@ -1,3 +1,4 @@
+#include "graph/effect.h"
 #include "graph/passes.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ Graph remove_dead_code(const Graph& graph) {
   std::vector<bool> is_kept(graph.nodes().size());
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node& node = graph.nodes()[i];
-    is_kept[i] = std::any_of(node.outputs.begin(), node.outputs.end(),
-                             [&](ValueId id) { return is_needed[id]; });
+    is_kept[i] = has_effect(node) || std::any_of(node.outputs.begin(), node.outputs.end(),
+                                                 [&](ValueId id) { return is_needed[id]; });
     if (!is_kept[i]) continue;
     for (ValueId id : node.inputs) is_needed[id] = true;
   }

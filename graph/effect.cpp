@@ -1,0 +1,26 @@
+#include "graph/effect.h"
+
+#include <algorithm>
+
+namespace ballast::graph {
+
+TensorType token_type() { return {DType::kU8, {0}}; }
+
+bool has_effect(const Node& node) {
+  if (node.op->effect) return true;
+  return std::any_of(node.regions.begin(), node.regions.end(), [](const auto& region) {
+    return std::any_of(region->nodes().begin(), region->nodes().end(), has_effect);
+  });
+}
+
+void run_effect(device::Stream& stream, const OpCall& call,
+                const std::vector<device::Buffer*>& buffers) {
+  std::vector<std::vector<uint8_t>> inputs;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    inputs.emplace_back(call.inputs[i].bytes());
+    stream.read(inputs.back().data(), *buffers[i], 0, inputs.back().size());
+  }
+  call.op->effect(call, inputs);
+}
+
+}  // namespace ballast::graph
