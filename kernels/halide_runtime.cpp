@@ -3,12 +3,13 @@
 #include "kernels/aot_table.h"
 
 #include <HalideRuntimeOpenCL.h>
+#include <xxhash.h>
 
 #include <cstring>
 #include <deque>
 #include <limits>
-#include <map>
 #include <mutex>
+#include <unordered_map>
 
 namespace ballast::kernels {
 namespace {
@@ -69,13 +70,37 @@ struct BoundBuffer {
   }
 };
 
-// Equal sources share one object, so that programs are built once and plans stay small.
-device::SourcePtr intern(std::string text, const std::string& options) {
-  static std::mutex mutex;
-  static std::map<std::string, device::SourcePtr> sources;
-  device::SourcePtr source = device::make_source(std::move(text), options);
-  std::lock_guard<std::mutex> lock(mutex);
-  return sources.emplace(source->id, source).first->second;
+// The sources of all kernels recorded so far. Equal ones share one object, so that programs are
+// built once and plans stay small.
+class Sources {
+ public:
+  // What extract_kernel gives for these, which takes far longer than to find it again. A module is
+  // known by its content: that of a freed one may have made room for another.
+  device::SourcePtr find(std::string_view module, const char* entry, const SourceRules& rules) {
+    const XXH128_hash_t hash = XXH3_128bits(module.data(), module.size());
+    const std::string key =
+        fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{}", hash.high64, hash.low64, entry,
+                    rules.fp_contract, rules.may_alias, rules.direct_access, rules.options);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = by_kernel_.find(key);
+      if (found != by_kernel_.end()) return found->second;
+    }
+    device::SourcePtr source =
+        device::make_source(extract_kernel(module, entry, rules), rules.options);
+    std::lock_guard<std::mutex> lock(mutex_);
+    source = by_id_.emplace(source->id, source).first->second;
+    return by_kernel_.emplace(key, source).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, device::SourcePtr> by_kernel_, by_id_;
+};
+
+Sources& sources() {
+  static auto* all = new Sources;  // never destroyed: other statics may record
+  return *all;
 }
 
 }  // namespace
@@ -87,7 +112,7 @@ struct RecorderHooks {
     Recorder& recorder = *recording;
     if (groups[0] * groups[1] * groups[2] == 0) return;
     device::Launch launch;
-    launch.source = intern(extract_kernel(module, entry, recorder.rules_), recorder.rules_.options);
+    launch.source = sources().find(module, entry, recorder.rules_);
     launch.kernel = entry;
     launch.label = recorder.label_;
     launch.local = local;
