@@ -11,7 +11,7 @@ namespace {
 
 const ballast_device_api& device_api() { return *plugin().device; }
 
-constexpr size_t kSpareOutputs = 8;   // an op has at most this many more outputs than inputs
+constexpr size_t kSpareOutputs = 8;   // see most_outputs
 constexpr size_t kMaxScalars = 4096;  // a loop over ever new numbers must not hold all of them
 
 // Never destroyed: tensors of static storage duration may outlive any static of ours.
@@ -238,6 +238,19 @@ std::vector<ProfileRow> drain_profile() {
   return rows;
 }
 
+namespace {
+
+// An op has few more outputs than inputs, or, as split, one for each number of a list.
+size_t most_outputs(const std::vector<TensorType>& inputs, const Attrs& attrs) {
+  size_t count = inputs.size() + kSpareOutputs;
+  for (const auto& [name, value] : attrs) {
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) count += list->size();
+  }
+  return count;
+}
+
+}  // namespace
+
 std::vector<TensorType> infer(const std::string& name, const std::vector<TensorType>& inputs,
                               const Attrs& attrs) {
   Process& state = process();
@@ -248,7 +261,7 @@ std::vector<TensorType> infer(const std::string& name, const std::vector<TensorT
     if (found != state.inferred.end()) return found->second;
   }
   OpCall call(name, inputs, attrs);
-  std::vector<ballast_tensor_desc> descs(inputs.size() + kSpareOutputs,
+  std::vector<ballast_tensor_desc> descs(most_outputs(inputs, attrs),
                                          BALLAST_INIT(ballast_tensor_desc));
   uint64_t count = 0;
   check(plugin().op->op_infer(call.get(), descs.data(), descs.size(), &count));

@@ -62,6 +62,7 @@ TEST(ShapeOps, JoinsAndParts) {
   const std::vector<Tensor> columns = ops::split(x, 3, -1);
   ASSERT_EQ(columns.size(), 3u);
   expect(columns[1], {2, 1}, {1, 4});
+  expect(ops::split(counted({40}), 40)[39], {1}, {39});
   expect(ops::concat(columns, 1), {2, 3}, {0, 1, 2, 3, 4, 5});
   expect(ops::stack({x, x}, -1), {2, 3, 2}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
   expect(ops::stack({x, x}), {2, 2, 3}, {0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5});
