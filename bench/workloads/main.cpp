@@ -23,7 +23,7 @@ struct Arguments {
   uint64_t samples = 30;
   double budget_s = 20;
   int threads = 2;  // only reported; compare.py limits the process
-  bool list = false, profile = false;
+  bool list = false, profile = false, phases = false;
 };
 
 const std::map<std::string, Mode>& modes() {
@@ -133,6 +133,13 @@ Json run(const Arguments& a) {
   return json;
 }
 
+void print_phases(const Arguments& a) {
+  for (const auto& phase :
+       workloads::compile_phases(a.workload, workloads::load_arrays(a.inputs))) {
+    fmt::print("{:<32}{:>10.2f} ms\n", phase.name, phase.seconds * 1e3);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -145,6 +152,7 @@ int main(int argc, char** argv) {
   app.add_option("--budget-s", a.budget_s);
   app.add_option("--threads", a.threads);
   app.add_flag("--profile", a.profile, "print the time of every kernel (and slow all of it down)");
+  app.add_flag("--phases", a.phases, "print what compiling a training workload costs, and stop");
   app.add_flag("--list", a.list, "print the workloads' names and stop");
   CLI11_PARSE(app, argc, argv);
   if (a.list) {
@@ -152,7 +160,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    fmt::print("{}\n", run(a).dump());
+    if (a.phases) {
+      print_phases(a);
+    } else {
+      fmt::print("{}\n", run(a).dump());
+    }
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "ballast_workloads: {}\n", error.what());

@@ -1,8 +1,10 @@
 #include "bench/workloads/workloads.h"
 
+#include "bench/workloads/vit.h"
 #include "frontend/ballast_frontend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -11,8 +13,10 @@ namespace {
 
 using namespace ballast;
 
-constexpr uint64_t kSinkSteps = 100;
-constexpr float kLearningRate = 0.01f, kMomentum = 0.9f;
+// Steps of one sunk run: fewer where a step takes long.
+uint64_t sink_steps(const std::string& name) { return name == "vit_train" ? 5 : 100; }
+
+constexpr float kLearningRate = 0.01f, kMomentum = 0.9f, kAdamLearningRate = 1e-4f;
 
 using Forward = std::function<Tensor(const std::vector<Tensor>&)>;
 using TrainStep = std::function<Tensor(const Tensor&, const Tensor&)>;
@@ -34,6 +38,7 @@ const std::map<std::string, Definition>& definitions() {
       {"linreg_train", {true, {"w", "b"}}},
       {"dense1024_train", {true, {"w", "b"}}},
       {"eager_mlp_train", {true, kMlp}},
+      {"vit_train", {true, vit_parameters()}},
   };
   return kAll;
 }
@@ -77,17 +82,24 @@ Tensor loss_of(const std::string& name, const std::vector<Parameter>& p, const T
                const Tensor& y) {
   if (name == "linreg_train") return nn::MSELoss()(dense(x, p[0], p[1]), y);
   if (name == "dense1024_train") return nn::MSELoss()(ops::relu(dense(x, p[0], p[1])), y);
-  return nn::CrossEntropyLoss()(mlp(x, p, 0), y);
+  return nn::CrossEntropyLoss()(name == "vit_train" ? vit(p, x) : mlp(x, p, 0), y);
 }
 
-TrainStep make_train_step(const std::string& name, const Arrays& arrays) {
+std::vector<Parameter> make_parameters(const std::string& name, const Arrays& arrays) {
   std::vector<Parameter> parameters;
   for (const std::string& array : definition_of(name).arrays) {
     parameters.emplace_back(array_of(arrays, array), array);
   }
+  return parameters;
+}
+
+TrainStep make_train_step(const std::string& name, const Arrays& arrays) {
+  const std::vector<Parameter> parameters = make_parameters(name, arrays);
   std::shared_ptr<nn::Optimizer> optimizer;
   if (name == "linreg_train") {
     optimizer = std::make_shared<nn::Momentum>(parameters, kLearningRate, kMomentum);
+  } else if (name == "vit_train") {
+    optimizer = std::make_shared<nn::Adam>(parameters, kAdamLearningRate);
   } else {
     optimizer = std::make_shared<nn::SGD>(parameters, kLearningRate);
   }
@@ -115,14 +127,14 @@ Run run_forward(const std::string& name, Mode mode, const Arrays& arrays) {
       all[0] = x;
       return forward(all);
     };
-    run.steps_per_call = kSinkSteps;
-    run.call = [loop = sink(jit(of_x)), last, inputs]() mutable {
-      *last = loop(kSinkSteps, repeat(inputs[0]));
+    const uint64_t steps = run.steps_per_call = sink_steps(name);
+    run.call = [loop = sink(jit(of_x)), last, inputs, steps]() mutable {
+      *last = loop(steps, repeat(inputs[0]));
       synchronize();
     };
-    run.output = [last] {
+    run.output = [last, steps] {
       std::vector<float> all = last->to_host<float>();
-      return std::vector<float>(all.end() - all.size() / kSinkSteps, all.end());
+      return std::vector<float>(all.end() - all.size() / steps, all.end());
     };
     return run;
   }
@@ -141,9 +153,9 @@ Run run_training(const std::string& name, Mode mode, const Arrays& arrays) {
   Run run;
   if (mode == Mode::kSink) {
     auto loop = std::make_shared<Sink<TrainStep>>(jit(step));
-    run.steps_per_call = kSinkSteps;
-    run.call = [loop, x, y] {
-      (*loop)(kSinkSteps, repeat(x), repeat(y));
+    const uint64_t steps = run.steps_per_call = sink_steps(name);
+    run.call = [loop, x, y, steps] {
+      (*loop)(steps, repeat(x), repeat(y));
       synchronize();
     };
     run.first_losses = [loop, x, y] {
@@ -185,6 +197,41 @@ std::string why_not(const std::string& name, Mode mode) {
 
 Run make_run(const std::string& name, Mode mode, const Arrays& arrays) {
   return is_training(name) ? run_training(name, mode, arrays) : run_forward(name, mode, arrays);
+}
+
+std::vector<Phase> compile_phases(const std::string& name, const Arrays& arrays) {
+  std::vector<Phase> phases;
+  auto timed = [&](const char* phase, auto&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    auto result = work();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    phases.push_back({phase, time.count()});
+    return result;
+  };
+  const std::vector<Parameter> parameters = make_parameters(name, arrays);
+  const TrainStep step = make_train_step(name, arrays);
+  const std::vector<TensorType> types = types_of({array_of(arrays, "x"), array_of(arrays, "y")});
+  JitOptions options;
+  options.level = default_jit_level();
+  for (int round = 0; round < 2; ++round) {
+    timed("trace the forward pass", [&] {
+      return trace(
+          [&](const std::vector<Tensor>& inputs) {
+            return std::vector<Tensor>{loss_of(name, parameters, inputs[0], inputs[1])};
+          },
+          types);
+    });
+    const Program program = timed("trace and differentiate a step", [&] {
+      return trace(
+          [&](const std::vector<Tensor>& inputs) {
+            return std::vector<Tensor>{step(inputs[0], inputs[1])};
+          },
+          types);
+    });
+    const Program pruned = timed("drop dead code", [&] { return eliminate_dead_code(program); });
+    timed("lower and compile", [&] { return std::make_unique<Compiled>(pruned, options); });
+  }
+  return phases;
 }
 
 Arrays load_arrays(const std::string& folder) {

@@ -34,6 +34,14 @@ std::string why_not(const std::string& name, Mode mode);
 // Throws ballast::Error for an unknown name or missing array.
 Run make_run(const std::string& name, Mode mode, const Arrays& arrays);
 
+// What compiling a training workload consists of, twice: the second time the process has all plans
+// and programs.
+struct Phase {
+  std::string name;
+  double seconds;
+};
+std::vector<Phase> compile_phases(const std::string& name, const Arrays& arrays);
+
 // Reads every .npy file of a folder.
 Arrays load_arrays(const std::string& folder);
 

@@ -1,0 +1,80 @@
+#include "bench/workloads/vit.h"
+
+#include "frontend/ops.h"
+
+namespace workloads {
+
+namespace {
+
+using namespace ballast;
+
+constexpr int64_t kPatch = 16, kDepth = 6, kHeads = 8;
+constexpr double kEpsilon = 1e-5;
+
+// Takes the parameters one after the other.
+class Reader {
+ public:
+  explicit Reader(const std::vector<Parameter>& parameters) : next_(parameters.begin()) {}
+
+  Tensor take() { return *next_++; }
+  Tensor dense(const Tensor& x) {  // weight [out, in], bias
+    const Tensor weight = take();
+    return ops::matmul(x, weight, /*transpose_a=*/false, /*transpose_b=*/true) + take();
+  }
+  Tensor norm(const Tensor& x) {
+    const Tensor gamma = take();
+    return ops::layer_norm(x, gamma, take(), -1, kEpsilon).y;
+  }
+  Tensor patches(const Tensor& images) {  // [B, patches, channels]
+    ops::Window2d window;
+    window.stride = {kPatch, kPatch};
+    const Tensor weight = take();
+    const Tensor planes = ops::conv2d(images, weight, take(), window);
+    const Shape& shape = planes.shape();
+    return ops::transpose(ops::reshape(planes, {shape[0], shape[1], -1}), {0, 2, 1});
+  }
+
+ private:
+  std::vector<Parameter>::const_iterator next_;
+};
+
+Tensor attention(Reader& reader, const Tensor& x) {
+  const int64_t batch = x.shape()[0], length = x.shape()[1], channels = x.shape()[2];
+  const Tensor projected =
+      ops::reshape(reader.dense(x), {batch, length, 3, kHeads, channels / kHeads});
+  const std::vector<Tensor> qkv = ops::split(ops::transpose(projected, {2, 0, 3, 1, 4}), 3);
+  const Tensor out = ops::scaled_dot_product_attention(
+      ops::squeeze(qkv[0], {0}), ops::squeeze(qkv[1], {0}), ops::squeeze(qkv[2], {0}));
+  return reader.dense(ops::reshape(ops::transpose(out, {0, 2, 1, 3}), {batch, length, channels}));
+}
+
+}  // namespace
+
+std::vector<std::string> vit_parameters() {
+  std::vector<std::string> names = {"patch_w", "patch_b", "cls", "pos"};
+  for (int64_t block = 0; block < kDepth; ++block) {
+    for (const char* part : {"ln1_g", "ln1_b", "qkv_w", "qkv_b", "proj_w", "proj_b", "ln2_g",
+                             "ln2_b", "fc1_w", "fc1_b", "fc2_w", "fc2_b"}) {
+      names.push_back(part + std::to_string(block));
+    }
+  }
+  names.insert(names.end(), {"norm_g", "norm_b", "head_w", "head_b"});
+  return names;
+}
+
+Tensor vit(const std::vector<Parameter>& parameters, const Tensor& x) {
+  Reader reader(parameters);
+  const Tensor patches = reader.patches(x);
+  const int64_t batch = patches.shape()[0], channels = patches.shape()[2];
+  const Tensor first = ops::broadcast_to(reader.take(), {batch, 1, channels});
+  Tensor t = ops::concat({first, patches}, 1) + reader.take();
+  for (int64_t block = 0; block < kDepth; ++block) {
+    t = t + attention(reader, reader.norm(t));
+    const Tensor hidden = ops::gelu(reader.dense(reader.norm(t)));
+    t = t + reader.dense(hidden);
+  }
+  t = ops::squeeze(ops::strided_slice(reader.norm(t), {0, 0}, {batch, 1}), {1});
+  return reader.dense(t);
+}
+
+}  // namespace workloads
