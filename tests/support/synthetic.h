@@ -29,4 +29,19 @@ inline std::vector<float> uniform(uint64_t stream, uint64_t count, float bound) 
   return values;
 }
 
+// To each row of `values` the pattern of its class, hash % classes: were it noise alone, late steps
+// would only amplify rounding. Fills `labels` with the classes.
+inline void add_patterns(uint64_t stream, float bound, uint32_t classes,
+                         const std::vector<uint32_t>& row_hashes, std::vector<float>& values,
+                         std::vector<int32_t>& labels) {
+  const size_t size = values.size() / row_hashes.size();
+  const std::vector<float> patterns = uniform(stream, classes * size, bound);
+  for (uint32_t hash : row_hashes) {
+    float* row = values.data() + labels.size() * size;
+    labels.push_back(static_cast<int32_t>(hash % classes));
+    const float* pattern = patterns.data() + static_cast<size_t>(labels.back()) * size;
+    for (size_t i = 0; i < size; ++i) row[i] += pattern[i];
+  }
+}
+
 }  // namespace ballast::testing
