@@ -115,6 +115,13 @@ const Program kPrograms[] = {
       "Graph Mode Output:\nf32[2, 2] [[4, 4], [4, 4]]\n1 kernel launched\n",
       "Start warmup (Graph Compilation)...\nWarmup done.\n",
       "100 steps finished. Average time per step: "}},
+    {"ways_to_jit",
+     {"PyNative mode:\nf32[2, 6] [[0.0648917, ", "Graph mode:\nf32[2, 6] [[0.0648917, ",
+      "An if on a tensor:\n  [tensor] a traced f32[] has no value",
+      "use cond, while_loop or select",
+      "A tensor kept from a trace:\n  [add] input 0 is a traced f32[64, 1, 28, 28] whose trace has "
+      "ended",
+      "Another shape:\n  [matmul] inner extents differ: 756 of input 0"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, SeedPrograms, ::testing::ValuesIn(kPrograms),
