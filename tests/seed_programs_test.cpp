@@ -113,6 +113,8 @@ const Program kPrograms[] = {
      {"Debug Info - Intermediate value z: f32[2, 2] [[2, 2], [2, 2]]\n",
       "Final Output:\nf32[2, 2] [[4, 4], [4, 4]]\n2 kernels launched\n",
       "Graph Mode Output:\nf32[2, 2] [[4, 4], [4, 4]]\n1 kernel launched\n",
+      "value z:\nTensor(shape=[2, 2], dtype=Float32, value=\n[[ 2.00000000e+00,  "
+      "2.00000000e+00],\n",
       "Start warmup (Graph Compilation)...\nWarmup done.\n",
       "100 steps finished. Average time per step: "}},
     {"ways_to_jit",

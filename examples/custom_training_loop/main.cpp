@@ -33,7 +33,7 @@ auto make_train_step() {
   return [=](const Tensor& data, const Tensor& label) mutable {
     auto [value, grads] = grad_fn(data, label);
     auto [loss, logits] = value;
-    return depend(loss, optimizer(grads));
+    return ops::depend(loss, optimizer(grads));
   };
 }
 

@@ -18,10 +18,14 @@ Tensor custom_operation(const Tensor& x, const Tensor& y) {
   return res;
 }
 
-// The same as a cell, which GRAPH_MODE compiles: add and mul become one kernel.
+// The same as a cell, which graph mode compiles: add and mul become one kernel. While it is traced
+// there are no values; an op prints them when they come.
 struct CustomOperationFast : nn::Cell {
+  bool is_debugged;
+  explicit CustomOperationFast(bool debug = false) : is_debugged(debug) {}
   Tensor construct(const Tensor& x, const Tensor& y) override {
     Tensor z = ops::add(x, y);
+    if (is_debugged) ops::print("Debug Info - Intermediate value z:", z);
     Tensor res = ops::mul(z, 2.0);
     return res;
   }
@@ -67,9 +71,9 @@ void show(examples::Example& example, const char* name, Operation operation) {
 void run(examples::Example& example) {
   set_context({Mode::kPyNative});
   show(example, "Final", custom_operation);
-
   set_context({Mode::kGraph});
   show(example, "Graph Mode", CustomOperationFast());
+  show(example, "Debugged Graph Mode", CustomOperationFast(true));
 
   set_context({Mode::kPyNative});
   auto train_step = jit(make_train_step());
