@@ -118,8 +118,8 @@ const Program kPrograms[] = {
       "Start warmup (Graph Compilation)...\nWarmup done.\n",
       "100 steps finished. Average time per step: "}},
     {"ways_to_jit",
-     {"PyNative mode:\nf32[2, 6] [[0.0648917, ", "Graph mode:\nf32[2, 6] [[0.0648917, ",
-      "An if on a tensor:\n  [tensor] a traced f32[] has no value",
+     {"PyNative mode\nTensor(shape=[2, 10], dtype=Float32, value=\n[[ 6.4891",
+      "\nGraph mode\nTensor(", "An if on a tensor:\n  [tensor] a traced f32[] has no value",
       "use cond, while_loop or select",
       "A tensor kept from a trace:\n  [add] input 0 is a traced f32[64, 1, 28, 28] whose trace has "
       "ended",

@@ -32,7 +32,7 @@ void show(examples::Example& example, const char* way, F f) {
   set_seed(0);  // the same network every time
   Tensor input = Tensor::ones({64, 1, 28, 28});
   Tensor output = f(input);
-  fmt::print("{}:\n{}\n", way, ops::slice(output, {0, 0}, {2, 6}).to_string());
+  ops::print(way, ops::slice(output, {0, 0}, {2, 10}));  // all rows are alike
   example.record(way, ops::slice(output, {63, 0}, {1, 10}));
 }
 
