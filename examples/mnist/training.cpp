@@ -130,21 +130,6 @@ std::unique_ptr<Runner> make_runner(const Data& data, const TrainOptions& option
   return std::make_unique<SinkRunner<Step>>(jit(step), batches, options.sink_size);
 }
 
-double test_accuracy(const Data& data, Network net, RunMode mode) {
-  auto count_hits = [net](const Tensor& images, const Tensor& labels) mutable {
-    return ops::sum(hits(net(images), labels));
-  };
-  auto compiled = jit(count_hits);
-  double count = 0;
-  for (const data::Batch& batch :
-       data::ArrayDataset({data.test_images, data.test_labels}).batch(250)) {
-    Tensor sum =
-        mode == RunMode::kEager ? count_hits(batch[0], batch[1]) : compiled(batch[0], batch[1]);
-    count += sum.item<float>();
-  }
-  return count / static_cast<double>(data.test_labels.elements());
-}
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -229,6 +214,21 @@ TrainReport train(const Data& data, const TrainOptions& options,
   }
   report.test_accuracy = test_accuracy(data, net, options.mode);
   return report;
+}
+
+double test_accuracy(const Data& data, nn::Cell& net, RunMode mode) {
+  auto count_hits = [&](const Tensor& images, const Tensor& labels) {
+    return ops::sum(hits(net(images), labels));
+  };
+  auto compiled = jit(count_hits);
+  double count = 0;
+  for (const data::Batch& batch :
+       data::ArrayDataset({data.test_images, data.test_labels}).batch(250)) {
+    Tensor sum =
+        mode == RunMode::kEager ? count_hits(batch[0], batch[1]) : compiled(batch[0], batch[1]);
+    count += sum.item<float>();
+  }
+  return count / static_cast<double>(data.test_labels.elements());
 }
 
 }  // namespace mnist

@@ -4,6 +4,7 @@
 
 #include "examples/mnist/mnist_data.h"
 #include "frontend/context.h"
+#include "frontend/nn/cell.h"
 
 #include <functional>
 #include <optional>
@@ -45,5 +46,8 @@ struct TrainReport {
 
 TrainReport train(const Data& data, const TrainOptions& options,
                   const std::function<void(const Progress&)>& on_progress = {});
+
+// The part of the test images to which a network gives the right digit.
+double test_accuracy(const Data& data, ballast::nn::Cell& net, RunMode mode = RunMode::kJit);
 
 }  // namespace mnist
