@@ -29,9 +29,12 @@ struct Outcome {
   std::string text;  // of stdout and stderr
 };
 
-Outcome run_program(const std::string& name, const std::string& options) {
+// Programs leave their files in the folder.
+Outcome run_program(const std::string& name, const std::string& options,
+                    const std::string& folder = ".") {
   const std::string program = BALLAST_EXAMPLES_DIR "/" + name + "/" + name;
-  FILE* pipe = popen(("'" + program + "' " + options + " 2>&1").c_str(), "r");
+  FILE* pipe =
+      popen(("cd '" + folder + "' && '" + program + "' " + options + " 2>&1").c_str(), "r");
   Outcome outcome;
   std::array<char, 4096> buffer{};
   while (size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
@@ -50,19 +53,20 @@ std::ostream& operator<<(std::ostream& out, const Program& program) { return out
 
 class SeedPrograms : public ::testing::TestWithParam<Program> {
  protected:
-  ~SeedPrograms() override { std::filesystem::remove(file_); }
+  SeedPrograms() { std::filesystem::create_directories(folder_); }
+  ~SeedPrograms() override { std::filesystem::remove_all(folder_); }
 
   // Runs the program and returns what it recorded; text_ is what it printed.
   Records run(const std::string& options) {
-    Outcome outcome = run_program(GetParam().name, options + " --losses '" + file_ + "'");
+    Outcome outcome = run_program(GetParam().name, options + " --losses losses.json", folder_);
     text_ = outcome.text;
     EXPECT_EQ(outcome.status, 0) << text_;
-    std::ifstream file(file_);
+    std::ifstream file(folder_ + "/losses.json");
     return nlohmann::json::parse(file).get<Records>();
   }
 
-  const std::string file_ = std::filesystem::temp_directory_path() /
-                            ("ballast_losses_" + std::to_string(getpid()) + ".json");
+  const std::string folder_ =
+      std::filesystem::temp_directory_path() / ("ballast_seeds_" + std::to_string(getpid()));
   std::string text_;
 };
 
@@ -117,6 +121,10 @@ const Program kPrograms[] = {
       "2.00000000e+00],\n",
       "Start warmup (Graph Compilation)...\nWarmup done.\n",
       "100 steps finished. Average time per step: "}},
+    {"vision_transformer",
+     {"Gradient shape: [2, 196, 256]\n", "Epoch [2/2], Average Loss: ",
+      "Loaded vit_ascend.safetensors: 2 epochs are done\nEpoch [3/5], ",
+      "Dynamic debug: Attention output shape [2, 8, 196, 32]\n"}},
     {"ways_to_jit",
      {"PyNative mode\nTensor(shape=[2, 10], dtype=Float32, value=\n[[ 6.4891",
       "\nGraph mode\nTensor(", "An if on a tensor:\n  [tensor] a traced f32[] has no value",
