@@ -23,9 +23,14 @@ if(BALLAST_SANITIZE STREQUAL "thread")
   endif()
 endif()
 
-# An own cache folder per binary folder: the user's is left alone, and runs find warm programs.
+# A cache folder of the tests' own: the user's is left alone, and runs find warm programs. Whoever
+# takes another folder's kernels takes what OpenCL made of them as well.
+set(cache_owner "${PROJECT_BINARY_DIR}")
+if(BALLAST_KERNELS_FROM)
+  set(cache_owner "${BALLAST_KERNELS_FROM}")
+endif()
 set(BALLAST_TEST_ENVIRONMENT
-    "BALLAST_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache"
+    "BALLAST_CACHE_DIR=${cache_owner}/test-cache"
     "ASAN_OPTIONS=detect_stack_use_after_return=1"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
     "UBSAN_OPTIONS=print_stacktrace=1"
@@ -65,6 +70,7 @@ function(ballast_add_test target)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()
+  ballast_check_leaks(${target})
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(thread_tests ${target})
     if(TARGET ballast)

@@ -98,15 +98,13 @@ OpCall::OpCall(const std::string& name, const std::vector<TensorType>& inputs, c
 }
 
 void append_key(std::string& key, const TensorType& type) {
+  key += '\0';
   key += static_cast<char>(type.dtype);
   key += static_cast<char>(type.shape.size());
   append_bytes(key, type.shape.data(), type.shape.size() * sizeof(int64_t));
 }
 
-std::string op_key(const std::string& name, const std::vector<TensorType>& inputs,
-                   const Attrs& attrs) {
-  std::string key = name;
-  for (const TensorType& type : inputs) append_key(key += '\0', type);
+void append_key(std::string& key, const Attrs& attrs) {
   for (const auto& [attr, value] : attrs) {
     key += '\1';
     key += attr;
@@ -123,6 +121,13 @@ std::string op_key(const std::string& name, const std::vector<TensorType>& input
       append_bytes(key, ints.data(), ints.size() * sizeof(int64_t));
     }
   }
+}
+
+std::string op_key(const std::string& name, const std::vector<TensorType>& inputs,
+                   const Attrs& attrs) {
+  std::string key = name;
+  for (const TensorType& type : inputs) append_key(key, type);
+  append_key(key, attrs);
   return key;
 }
 

@@ -114,48 +114,50 @@ void Device::forget_scalars() {
 
 void Device::sync() { check(device_api().stream_sync(stream_)); }
 
-std::shared_ptr<Device::Prepared> Device::prepare(const std::string& name,
-                                                  const std::vector<TensorType>& inputs,
-                                                  const Attrs& attrs) {
-  std::string key = op_key(name, inputs, attrs);
+const Device::Prepared& Device::prepare(const std::string& name, const std::vector<Input>& inputs,
+                                        const Attrs& attrs) {
+  thread_local std::string key;  // keeps its memory: this is on the way of every eager op
+  key = name;
+  for (const Input& input : inputs) append_key(key, *input.type);
+  append_key(key, attrs);
   {
     std::lock_guard lock(mutex_);
     auto found = prepared_.find(key);
-    if (found != prepared_.end()) return found->second;
+    if (found != prepared_.end()) return *found->second;
   }
-  auto prepared = std::make_shared<Prepared>();
-  prepared->outputs = infer(name, inputs, attrs);
-  OpCall call(name, inputs, attrs);
+  std::vector<TensorType> types;
+  for (const Input& input : inputs) types.push_back(*input.type);
+  auto prepared = std::make_unique<Prepared>();
+  prepared->outputs = infer(name, types, attrs);
+  OpCall call(name, types, attrs);
   check(plugin().op->op_prepare(handle_, call.get(), &prepared->op));
   ballast_op_info info = BALLAST_INIT(ballast_op_info);
   check(plugin().op->op_info(prepared->op, &info));
   prepared->workspace_size = info.workspace_size;
   std::lock_guard lock(mutex_);
-  return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+  return *prepared_.emplace(key, std::move(prepared)).first->second;
 }
 
-std::vector<BufferPtr> Device::run(const std::string& name,
-                                   const std::vector<TensorType>& input_types,
-                                   const std::vector<BufferPtr>& inputs, const Attrs& attrs,
-                                   std::vector<TensorType>* out_types) {
-  std::shared_ptr<Prepared> prepared = prepare(name, input_types, attrs);
+std::vector<Device::Value> Device::run(const std::string& name, const std::vector<Input>& inputs,
+                                       const Attrs& attrs) {
+  const Prepared& prepared = prepare(name, inputs, attrs);
   std::vector<ballast_buffer*> handles;
-  for (const BufferPtr& input : inputs) handles.push_back(input->handle());
-  std::vector<BufferPtr> outputs;
-  std::vector<ballast_buffer*> output_handles;
-  for (const TensorType& type : prepared->outputs) {
-    outputs.push_back(allocate(type.bytes()));
-    output_handles.push_back(outputs.back()->handle());
+  handles.reserve(inputs.size() + prepared.outputs.size());
+  for (const Input& input : inputs) handles.push_back(input.buffer->handle());
+  std::vector<Value> outputs;
+  outputs.reserve(prepared.outputs.size());
+  for (const TensorType& type : prepared.outputs) {
+    outputs.push_back({type, allocate(type.bytes())});
+    handles.push_back(outputs.back().buffer->handle());
   }
-  BufferPtr workspace = prepared->workspace_size ? allocate(prepared->workspace_size) : nullptr;
+  BufferPtr workspace = prepared.workspace_size ? allocate(prepared.workspace_size) : nullptr;
   ballast_launch launch = BALLAST_INIT(ballast_launch);
   launch.inputs = handles.data();
-  launch.input_count = handles.size();
-  launch.outputs = output_handles.data();
+  launch.input_count = inputs.size();
+  launch.outputs = handles.data() + inputs.size();
   launch.output_count = outputs.size();
   launch.workspace = workspace ? workspace->handle() : nullptr;
-  check(plugin().op->op_launch(prepared->op, stream_, &launch));
-  *out_types = prepared->outputs;
+  check(plugin().op->op_launch(prepared.op, stream_, &launch));
   return outputs;
 }
 

@@ -83,20 +83,28 @@ class Device : public std::enable_shared_from_this<Device> {
   void forget_scalars();
   void sync();
 
+  // A value on the device, and what it is.
+  struct Value {
+    TensorType type;
+    BufferPtr buffer;
+  };
+  struct Input {
+    const TensorType* type;  // borrowed
+    BufferPtr buffer;
+  };
   // Runs one op on the default stream without waiting.
-  std::vector<BufferPtr> run(const std::string& name, const std::vector<TensorType>& input_types,
-                             const std::vector<BufferPtr>& inputs, const Attrs& attrs,
-                             std::vector<TensorType>* out_types);
+  std::vector<Value> run(const std::string& name, const std::vector<Input>& inputs,
+                         const Attrs& attrs);
 
  private:
   struct Prepared;
-  std::shared_ptr<Prepared> prepare(const std::string& name, const std::vector<TensorType>& inputs,
-                                    const Attrs& attrs);
+  const Prepared& prepare(const std::string& name, const std::vector<Input>& inputs,
+                          const Attrs& attrs);
 
   ballast_device* handle_ = nullptr;
   ballast_stream* stream_ = nullptr;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Prepared>> prepared_;
+  std::unordered_map<std::string, std::unique_ptr<const Prepared>> prepared_;  // only ever grows
   std::unordered_map<std::string, BufferPtr> scalars_;
 };
 

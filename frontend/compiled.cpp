@@ -66,6 +66,7 @@ void Compiled::bind_states() {
 
 std::vector<BufferPtr> Compiled::take_outputs(uint64_t n) {
   std::vector<BufferPtr> taken;
+  taken.reserve(outputs_.size());
   for (Output& output : outputs_) {
     uint64_t bytes = output.type.bytes() * n;
     auto& kept = output.kept;
@@ -81,34 +82,38 @@ std::vector<BufferPtr> Compiled::take_outputs(uint64_t n) {
   return taken;
 }
 
+void Compiled::bind_input(const Tensor& tensor) {
+  ballast_binding binding = BALLAST_INIT(ballast_binding);
+  if (tensor.is_on_host() && tensor.elements() > 0 && !tensor.has_buffer()) {
+    binding.host = tensor.host_data();
+  } else {
+    alive_.push_back(tensor.buffer());
+    binding.buffer = alive_.back()->handle();
+  }
+  input_bindings_.push_back(binding);
+}
+
 std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments) {
   std::lock_guard lock(mutex_);
   bind_states();
-  std::vector<ballast_binding> inputs;
-  std::vector<BufferPtr> alive;  // until the call returns; then the plugin orders releases
-  auto bind_input = [&](const Tensor& tensor) {
-    ballast_binding binding = BALLAST_INIT(ballast_binding);
-    if (tensor.is_on_host() && tensor.elements() > 0 && !tensor.has_buffer()) {
-      binding.host = tensor.host_data();
-    } else {
-      alive.push_back(tensor.buffer());
-      binding.buffer = alive.back()->handle();
-    }
-    inputs.push_back(binding);
-  };
+  input_bindings_.clear();
+  alive_.clear();
+  output_bindings_.clear();
   for (const Tensor& argument : arguments) bind_input(argument);
   for (const auto& captured : program_.captured) bind_input(captured.value);
-
   std::vector<BufferPtr> buffers = take_outputs(1);
-  std::vector<ballast_binding> outputs;
   for (const BufferPtr& buffer : buffers) {
-    outputs.push_back(BALLAST_INIT(ballast_binding));
-    outputs.back().buffer = buffer->handle();
+    output_bindings_.push_back(BALLAST_INIT(ballast_binding));
+    output_bindings_.back().buffer = buffer->handle();
   }
-  check(plugin().graph->executable_run(executable_, device_->stream(), inputs.data(), inputs.size(),
-                                       sizeof(ballast_binding), outputs.data(), outputs.size(),
-                                       sizeof(ballast_binding)));
+  ballast_error* error = plugin().graph->executable_run(
+      executable_, device_->stream(), input_bindings_.data(), input_bindings_.size(),
+      sizeof(ballast_binding), output_bindings_.data(), output_bindings_.size(),
+      sizeof(ballast_binding));
+  alive_.clear();  // the call has returned: now the plugin orders releases
+  check(error);
   std::vector<Tensor> results;
+  results.reserve(buffers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     results.push_back(Tensor::of_buffer(outputs_[i].type, std::move(buffers[i])));
   }

@@ -64,6 +64,7 @@ class Compiled {
   struct State;  // a parameter, and the buffer that is bound for it
   struct Output;
   void bind_states();
+  void bind_input(const Tensor& tensor);
   void ensure_sink(uint64_t slots);
   std::vector<BufferPtr> take_outputs(uint64_t n);
 
@@ -76,6 +77,9 @@ class Compiled {
   uint64_t sink_slots_ = 0;
   std::vector<State> states_;
   std::vector<Output> outputs_;
+  // What one run binds; members, so that a run needs no memory for it.
+  std::vector<ballast_binding> input_bindings_, output_bindings_;
+  std::vector<BufferPtr> alive_;
 };
 
 }  // namespace ballast

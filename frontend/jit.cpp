@@ -11,7 +11,7 @@ std::shared_ptr<JitCache::Entry> JitCache::find(const std::vector<TensorType>& t
   std::string key(1, static_cast<char>(*options.level));
   key += std::to_string(reinterpret_cast<uintptr_t>(target.get()));
   for (size_t count : leaf_counts) key += "," + std::to_string(count);
-  for (const TensorType& type : types) append_key(key += ';', type);
+  for (const TensorType& type : types) append_key(key, type);
 
   std::lock_guard lock(mutex_);
   std::shared_ptr<Entry>& entry = entries_[key];

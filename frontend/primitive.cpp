@@ -3,7 +3,8 @@
 #include "frontend/print.h"
 #include "frontend/vjp_rules.h"
 
-#include <map>
+#include <algorithm>
+#include <unordered_map>
 
 namespace ballast {
 
@@ -20,9 +21,9 @@ std::vector<Primitive> identity_primitives() {
           {"stop_gradient", vjp_rules::zero, nullptr, nullptr, /*is_identity=*/true}};
 }
 
-const std::map<std::string, Primitive>& table() {
+const std::unordered_map<std::string, Primitive>& table() {
   static const auto* rows = [] {
-    auto* all = new std::map<std::string, Primitive>();
+    auto* all = new std::unordered_map<std::string, Primitive>();
     for (auto family :
          {identity_primitives, control_flow_primitives, pointwise_primitives, shape_primitives,
           index_primitives, reduce_primitives, matmul_primitives, conv_primitives, pool_primitives,
@@ -53,6 +54,7 @@ const Primitive* find_primitive(const std::string& name) {
 std::vector<std::string> primitive_names() {
   std::vector<std::string> names;
   for (const auto& [name, row] : table()) names.push_back(name);
+  std::sort(names.begin(), names.end());
   return names;
 }
 

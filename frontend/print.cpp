@@ -12,10 +12,11 @@ namespace {
 std::vector<Tensor> run_print(const std::vector<Tensor>& inputs, const Attrs& attrs,
                               const Bodies&) {
   const std::shared_ptr<Device> where = inputs.size() > 1 ? inputs[1].buffer()->device() : device();
-  std::vector<BufferPtr> buffers{where->allocate(0)};
-  for (size_t i = 1; i < inputs.size(); ++i) buffers.push_back(inputs[i].buffer());
-  std::vector<TensorType> ignored;
-  where->run("print", types_of(inputs), buffers, attrs, &ignored);
+  std::vector<Device::Input> operands{{&inputs[0].type(), where->allocate(0)}};
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    operands.push_back({&inputs[i].type(), inputs[i].buffer()});
+  }
+  where->run("print", operands, attrs);
   return {inputs[0]};
 }
 

@@ -31,30 +31,33 @@ std::vector<TensorType> types_of_inputs(const std::string& primitive,
   return types;
 }
 
+void check_value(const std::string& primitive, size_t i, const Tensor& input) {
+  if (!input.defined()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
+  }
+  if (input.is_traced()) {
+    fail(BALLAST_FAILED_PRECONDITION,
+         "[{}] input {} is a traced {} whose trace has ended: it leaked out of a traced function",
+         primitive, i, to_string(input.type()));
+  }
+}
+
 std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<Tensor>& inputs,
                                 const Attrs& attrs, const Bodies& bodies) {
-  std::vector<TensorType> types = types_of_inputs(primitive, inputs);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].is_traced()) {
-      fail(BALLAST_FAILED_PRECONDITION,
-           "[{}] input {} is a traced {} whose trace has ended: it leaked out of a traced function",
-           primitive, i, to_string(types[i]));
-    }
-  }
+  for (size_t i = 0; i < inputs.size(); ++i) check_value(primitive, i, inputs[i]);
   const Primitive* row = find_primitive(primitive);
   if (row && row->run) return row->run(inputs, attrs, bodies);
   if (row && row->is_identity) return {inputs[0]};
   if (row && row->is_view) {
-    return {Tensor::of_buffer(infer(primitive, types, attrs)[0], inputs[0].buffer())};
+    return {Tensor::of_buffer(infer(primitive, types_of(inputs), attrs)[0], inputs[0].buffer())};
   }
-  std::vector<BufferPtr> buffers;
-  for (const Tensor& input : inputs) buffers.push_back(input.buffer());
-  std::shared_ptr<Device> where = buffers.empty() ? device() : buffers[0]->device();
-  std::vector<TensorType> out_types;
-  std::vector<BufferPtr> results = where->run(primitive, types, buffers, attrs, &out_types);
+  std::vector<Device::Input> operands;
+  operands.reserve(inputs.size());
+  for (const Tensor& input : inputs) operands.push_back({&input.type(), input.buffer()});
+  const std::shared_ptr<Device> where = operands.empty() ? device() : operands[0].buffer->device();
   std::vector<Tensor> outputs;
-  for (size_t i = 0; i < results.size(); ++i) {
-    outputs.push_back(Tensor::of_buffer(out_types[i], results[i]));
+  for (Device::Value& result : where->run(primitive, operands, attrs)) {
+    outputs.push_back(Tensor::of_buffer(std::move(result.type), std::move(result.buffer)));
   }
   return outputs;
 }

@@ -50,14 +50,16 @@ void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buff
     }
   }
   if (call_.op->effect) return run_effect(stream, call_, buffers);
-  std::vector<Buffer*> slots = buffers;
+  std::vector<Buffer*> slots;
   std::vector<BufferPtr> views;
+  if (!plan_.regions.empty()) slots = buffers;
   for (const kernels::Region& region : plan_.regions) {
     views.push_back(Buffer::view(buffers.back()->shared_from_this(), region.offset, region.bytes));
     slots.push_back(views.back().get());
   }
   for (const device::Launch& launch : plan_.launches) {
-    stream.submit(launch, slots.data(), slots.size());
+    const std::vector<Buffer*>& operands = slots.empty() ? buffers : slots;
+    stream.submit(launch, operands.data(), operands.size());
   }
 }
 

@@ -84,6 +84,9 @@ ballast_error* op_launch(ballast_op* op, ballast_stream* stream, const ballast_l
     }
     std::vector<device::BufferPtr> owners;
     std::vector<device::Buffer*> buffers;
+    const uint64_t count = given.input_count + given.output_count + 1;
+    owners.reserve(count);
+    buffers.reserve(count);
     auto add = [&](ballast_buffer* buffer, const char* what) {
       owners.push_back(Buffers::instance().get(buffer, what));
       buffers.push_back(owners.back().get());
