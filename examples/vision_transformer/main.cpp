@@ -19,8 +19,9 @@ constexpr uint64_t kBatches = 20;  // of an epoch
 void debug_model_with_pynative() {
   set_context({Mode::kPyNative});
   AttentionBlock model(256, 8, [](auto& q, auto& k, auto& v) {
-    fmt::print("Query shape: {}\n", to_string(q.shape()));
-    return attend(q, k, v);
+    Tensor attention = attention_of(q, k);
+    fmt::print("Attention shape: {}\n", to_string(attention.shape()));
+    return ops::matmul(attention, v);
   });
   Tensor x = examples::randn({2, 196, 256});
   fmt::print("Input shape: {}\n", to_string(x.shape()));

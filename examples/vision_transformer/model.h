@@ -21,11 +21,14 @@ using ballast::Tensor;
 namespace nn = ballast::nn;
 namespace ops = ballast::ops;
 
-// What a block computes from its queries, keys and values [B, heads, N, depth].
-inline Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {
+// How much each query [B, heads, N, depth] attends to each key: [B, heads, N, N].
+inline Tensor attention_of(const Tensor& q, const Tensor& k) {
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape().back()));
-  const Tensor scores = ops::matmul(q, k, /*transpose_a=*/false, /*transpose_b=*/true) * scale;
-  return ops::matmul(ops::softmax(scores), v);
+  return ops::softmax(ops::matmul(q, k, /*transpose_a=*/false, /*transpose_b=*/true) * scale);
+}
+
+inline Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return ops::matmul(attention_of(q, k), v);
 }
 
 // x [B, N, C] -> [B, N, C]
