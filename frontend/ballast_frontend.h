@@ -8,6 +8,7 @@
 #include "frontend/data/dataset.h"
 #include "frontend/data/idx.h"
 #include "frontend/data/npy.h"
+#include "frontend/export.h"
 #include "frontend/generator.h"
 #include "frontend/jacobian.h"
 #include "frontend/jit.h"

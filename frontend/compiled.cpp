@@ -82,25 +82,13 @@ std::vector<BufferPtr> Compiled::take_outputs(uint64_t n) {
   return taken;
 }
 
-void Compiled::bind_input(const Tensor& tensor) {
-  ballast_binding binding = BALLAST_INIT(ballast_binding);
-  if (tensor.is_on_host() && tensor.elements() > 0 && !tensor.has_buffer()) {
-    binding.host = tensor.host_data();
-  } else {
-    alive_.push_back(tensor.buffer());
-    binding.buffer = alive_.back()->handle();
-  }
-  input_bindings_.push_back(binding);
-}
-
 std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments) {
   std::lock_guard lock(mutex_);
   bind_states();
   input_bindings_.clear();
-  alive_.clear();
   output_bindings_.clear();
-  for (const Tensor& argument : arguments) bind_input(argument);
-  for (const auto& captured : program_.captured) bind_input(captured.value);
+  for (const Tensor& argument : arguments) input_bindings_.add(argument);
+  for (const auto& captured : program_.captured) input_bindings_.add(captured.value);
   std::vector<BufferPtr> buffers = take_outputs(1);
   for (const BufferPtr& buffer : buffers) {
     output_bindings_.push_back(BALLAST_INIT(ballast_binding));
@@ -110,7 +98,7 @@ std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments) {
       executable_, device_->stream(), input_bindings_.data(), input_bindings_.size(),
       sizeof(ballast_binding), output_bindings_.data(), output_bindings_.size(),
       sizeof(ballast_binding));
-  alive_.clear();  // the call has returned: now the plugin orders releases
+  input_bindings_.clear();  // the call has returned: now the plugin orders releases
   check(error);
   std::vector<Tensor> results;
   results.reserve(buffers.size());

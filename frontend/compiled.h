@@ -3,6 +3,7 @@
 // Output buffers are taken from earlier calls once nobody holds them. One call at a time (locked).
 #pragma once
 
+#include "frontend/binding.h"
 #include "frontend/context.h"
 #include "frontend/program.h"
 
@@ -64,7 +65,6 @@ class Compiled {
   struct State;  // a parameter, and the buffer that is bound for it
   struct Output;
   void bind_states();
-  void bind_input(const Tensor& tensor);
   void ensure_sink(uint64_t slots);
   std::vector<BufferPtr> take_outputs(uint64_t n);
 
@@ -78,8 +78,8 @@ class Compiled {
   std::vector<State> states_;
   std::vector<Output> outputs_;
   // What one run binds; members, so that a run needs no memory for it.
-  std::vector<ballast_binding> input_bindings_, output_bindings_;
-  std::vector<BufferPtr> alive_;
+  InputBindings input_bindings_;
+  std::vector<ballast_binding> output_bindings_;
 };
 
 }  // namespace ballast

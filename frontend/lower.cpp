@@ -28,11 +28,16 @@ class Lowering {
 
   Lowered run(Device& device, const JitOptions& options) {
     build();
-    ballast_compile_options abi = BALLAST_INIT(ballast_compile_options);
-    abi.level = static_cast<int32_t>(options.level.value_or(default_jit_level()));
-    abi.replay = static_cast<int32_t>(options.replay);
+    const ballast_compile_options abi = to_abi(options);
     check(graph_api().graph_compile(device.handle(), graph_, &abi, &result_.executable));
     return std::move(result_);
+  }
+
+  GraphText text() {
+    build();
+    ballast_str text{};
+    check(graph_api().graph_to_text(graph_, &text));
+    return {from_abi(text), std::move(result_.states)};
   }
 
  private:
@@ -154,6 +159,15 @@ class Lowering {
 };
 
 }  // namespace
+
+ballast_compile_options to_abi(const JitOptions& options) {
+  ballast_compile_options abi = BALLAST_INIT(ballast_compile_options);
+  abi.level = static_cast<int32_t>(options.level.value_or(default_jit_level()));
+  abi.replay = static_cast<int32_t>(options.replay);
+  return abi;
+}
+
+GraphText graph_text(const Program& program) { return Lowering(program).text(); }
 
 Lowered lower(const Program& program, Device& device, const JitOptions& options) {
   return Lowering(program).run(device, options);

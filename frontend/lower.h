@@ -4,6 +4,7 @@
 #include "frontend/compiled.h"
 #include "frontend/program.h"
 
+#include <string>
 #include <vector>
 
 namespace ballast {
@@ -14,6 +15,16 @@ struct Lowered {
   std::vector<Parameter> states;
   std::vector<bool> is_updated;
 };
+
+// The graph as text, the values of whose states are those of `states` in order. The program has
+// captured nothing.
+struct GraphText {
+  std::string text;
+  std::vector<Parameter> states;
+};
+GraphText graph_text(const Program& program);
+
+ballast_compile_options to_abi(const JitOptions& options);
 
 // The executable's inputs are the program's inputs, then its captured tensors.
 Lowered lower(const Program& program, Device& device, const JitOptions& options);

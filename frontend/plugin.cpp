@@ -1,6 +1,7 @@
 #include "frontend/plugin.h"
 
 #include "frontend/error.h"
+#include "frontend/print_sink.h"
 
 #include <dlfcn.h>
 
@@ -80,6 +81,7 @@ const ballast_api& plugin() {
     const ballast_api& table = open_plugin(chosen_path.empty() ? find_plugin() : chosen_path);
     ballast_host host = BALLAST_INIT(ballast_host);
     host.log = log_to_stderr;
+    host.print = print_to_sink;
     if (ballast_error* error = table.plugin_init(&host)) {
       std::string message = "[plugin] init: ";
       ballast_str text = table.error_message(error);

@@ -11,7 +11,7 @@ namespace ballast {
 // Opens a plugin file and negotiates the ABI range [min_version, max_version]. Throws Error naming
 // the file and the reason: missing file, missing symbol, wrong version.
 const ballast_api& open_plugin(const std::string& path,
-                               uint32_t min_version = BALLAST_ABI_VERSION(1, 1),
+                               uint32_t min_version = BALLAST_ABI_VERSION(1, 2),
                                uint32_t max_version = BALLAST_ABI_CURRENT);
 
 // Where the plugin is looked for: $BALLAST_PLUGIN, then libballast.so beside the executable, then

@@ -15,6 +15,7 @@
 #include "frontend/operand.h"
 #include "frontend/ops.h"
 #include "frontend/primitive.h"
+#include "frontend/print_sink.h"
 #include "frontend/tree.h"
 
 #include <string>

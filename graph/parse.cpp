@@ -11,6 +11,9 @@ using device::fail;
 
 namespace {
 
+constexpr size_t kMostAxes = 8;  // the ABI's limit
+constexpr int kDeepest = 64;     // regions within regions
+
 // Reads one text from front to end; every complaint carries line and column.
 class Reader {
  public:
@@ -104,7 +107,7 @@ class Reader {
 
 class Parser {
  public:
-  explicit Parser(Reader& in) : in_(in) {}
+  explicit Parser(Reader& in, int depth = 0) : in_(in), depth_(depth) {}
 
   Graph parse() {
     in_.expect("ballast.graph");
@@ -114,6 +117,8 @@ class Parser {
   }
   // After the opening brace.
   Graph region() {
+    if (depth_ > kDeepest)
+      in_.complain(fmt::format("more than {} regions within regions", kDeepest));
     while (!in_.accept("}")) {
       if (in_.at_end()) in_.complain("expected '}'");
       statement();
@@ -182,7 +187,7 @@ class Parser {
     std::string where = in_.accept("@") ? in_.quoted() : "";
     Regions regions;
     while (in_.accept("{")) {
-      regions.push_back(std::make_shared<const Graph>(Parser(in_).region()));
+      regions.push_back(std::make_shared<const Graph>(Parser(in_, depth_ + 1).region()));
     }
     const auto outputs =
         graph_.add_node(op, std::move(node_attrs), inputs, std::move(where), std::move(regions));
@@ -219,6 +224,9 @@ class Parser {
   TensorType type() {
     const std::string dtype = in_.word();
     TensorType result{kernels::dtype_named(dtype), in_.integers()};
+    if (result.shape.size() > kMostAxes) {
+      in_.complain(fmt::format("rank {}, at most {} is possible", result.shape.size(), kMostAxes));
+    }
     check_size(result);
     return result;
   }
@@ -239,6 +247,7 @@ class Parser {
   }
 
   Reader& in_;
+  int depth_;
   Graph graph_;
   std::unordered_map<int64_t, ValueId> values_;
 };

@@ -41,7 +41,10 @@ ballast_error* plugin_init(const ballast_host* host) {
   return guard([&] {
     const ballast_host given = read_optional(host, "host");
     const std::lock_guard lock(init_mutex);
-    if (init_count == 0) set_log_callback(given);
+    if (init_count == 0) {
+      set_log_callback(given);
+      set_print_callback(given);
+    }
     ++init_count;
   });
 }
@@ -107,7 +110,7 @@ constexpr ballast_api api_of(uint32_t minor) {
   };
 }
 // By minor version. Tables only grow, so an older version is the newest one under its own number.
-const ballast_api kApis[] = {api_of(0), api_of(1)};
+const ballast_api kApis[] = {api_of(0), api_of(1), api_of(2)};
 static_assert(std::size(kApis) == BALLAST_ABI_MINOR + 1);
 
 }  // namespace

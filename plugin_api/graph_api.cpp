@@ -1,3 +1,4 @@
+#include "graph/exported.h"
 #include "graph/text.h"
 #include "plugin_api/api.h"
 #include "plugin_api/guard.h"
@@ -165,20 +166,25 @@ ballast_error* graph_from_text(ballast_str text, ballast_graph** out_graph) {
   });
 }
 
+graph::CompileOptions to_options(const char* function, const ballast_compile_options* options) {
+  const ballast_compile_options given = read_optional(options, "options");
+  if (given.level < 0 || given.level > BALLAST_O1) {
+    fail(Code::kInvalidArgument, "{} unknown level {}", function, given.level);
+  }
+  if (given.replay < 0 || given.replay > BALLAST_REPLAY_STITCH) {
+    fail(Code::kInvalidArgument, "{} unknown replay {}", function, given.replay);
+  }
+  graph::CompileOptions chosen;
+  if (given.level != 0) chosen.level = static_cast<graph::Level>(given.level);
+  if (given.replay != 0) chosen.replay = static_cast<device::Replay>(given.replay);
+  return chosen;
+}
+
 ballast_error* graph_compile(ballast_device* device, ballast_graph* graph,
                              const ballast_compile_options* options,
                              ballast_executable** out_executable) {
   return guard_out(out_executable, "out_executable", [&] {
-    const ballast_compile_options given = read_optional(options, "options");
-    if (given.level < 0 || given.level > BALLAST_O1) {
-      fail(Code::kInvalidArgument, "[graph_compile] unknown level {}", given.level);
-    }
-    if (given.replay < 0 || given.replay > BALLAST_REPLAY_STITCH) {
-      fail(Code::kInvalidArgument, "[graph_compile] unknown replay {}", given.replay);
-    }
-    graph::CompileOptions chosen;
-    if (given.level != 0) chosen.level = static_cast<graph::Level>(given.level);
-    if (given.replay != 0) chosen.replay = static_cast<device::Replay>(given.replay);
+    const graph::CompileOptions chosen = to_options("[graph_compile]", options);
     return Executables::instance().add(std::make_shared<graph::Executable>(
         Devices::instance().get(device, "device"), graph_of(graph)->graph, chosen));
   });
@@ -241,6 +247,36 @@ ballast_error* executable_run(ballast_executable* executable, ballast_stream* st
   });
 }
 
+ballast_error* executable_describe(ballast_executable* executable, int32_t kind, uint64_t index,
+                                   ballast_tensor_desc* out_desc, ballast_str* out_name) {
+  return guard_call([&] {
+    const auto object = executable_of(executable);
+    const graph::Graph& graph = object->graph();
+    if (kind < BALLAST_INPUT || kind > BALLAST_STATE) {
+      fail(Code::kInvalidArgument, "[executable_describe] unknown kind {}", kind);
+    }
+    const auto& ids = kind == BALLAST_INPUT    ? graph.inputs()
+                      : kind == BALLAST_OUTPUT ? graph.outputs()
+                                               : graph.states();
+    if (index >= ids.size()) {
+      fail(Code::kInvalidArgument, "[executable_describe] number {} of {}", index, ids.size());
+    }
+    const graph::Value& value = graph.value(ids[index]);
+    write_struct(out_desc, to_desc(value.type), "out_desc");
+    if (out_name != nullptr) *out_name = to_str(value.name);
+  });
+}
+
+ballast_error* executable_load(ballast_device* device, ballast_str path,
+                               const ballast_compile_options* options,
+                               ballast_executable** out_executable) {
+  return guard_out(out_executable, "out_executable", [&] {
+    return Executables::instance().add(
+        graph::load_exported(Devices::instance().get(device, "device"), to_string(path),
+                             to_options("[executable_load]", options)));
+  });
+}
+
 ballast_error* executable_release(ballast_executable* executable) {
   return guard_call([&] { Executables::instance().release(executable, "executable"); });
 }
@@ -266,6 +302,8 @@ const ballast_graph_api kGraphApi = {
     executable_run,
     executable_release,
     graph_add_region_node,
+    executable_describe,
+    executable_load,
 };
 
 }  // namespace ballast::plugin_api

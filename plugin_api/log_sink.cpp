@@ -1,5 +1,7 @@
 #include "plugin_api/log_sink.h"
 
+#include "graph/print_sink.h"
+
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -41,6 +43,14 @@ void set_log_callback(const ballast_host& host) {
     sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   }
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("ballast", std::move(sink)));
+}
+
+void set_print_callback(const ballast_host& host) {
+  graph::PrintSink sink;
+  if (host.print != nullptr) {
+    sink = [host](const std::string& text) { host.print(host.user, {text.data(), text.size()}); };
+  }
+  graph::set_print_sink(std::move(sink));
 }
 
 }  // namespace ballast::plugin_api

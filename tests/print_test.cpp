@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <stdexcept>
 #include <thread>
 
 namespace ballast {
@@ -74,7 +75,7 @@ TEST(PrintTest, TheProgramShowsTheToken) {
             "  d:token = print[text=\"w:\\n{}\"] c a\n"
             "  update io <- d\n"
             "  update w <- a\n"
-            "  return \n"
+            "  return\n"
             "}\n");
 }
 
@@ -286,6 +287,34 @@ TEST(PrintTest, RandomDrawsAndUpdatesKeepTheirPlaces) {
   EXPECT_NE(runs[0][0], runs[0][2]);
   EXPECT_EQ(runs[0], runs[1]);
   EXPECT_EQ(runs[0], runs[2]);
+}
+
+TEST(PrintTest, ASinkTakesWholeTexts) {
+  Lines texts;
+  set_print_sink([&](const std::string& text) { texts.push_back(text); });
+  auto step = jit([](Tensor x) {
+    ops::print("x", x);
+    return x;
+  });
+  step(scalar(2));
+  ops::print("eager");
+  set_print_sink(nullptr);
+  EXPECT_THAT(texts, ElementsAre("x\nTensor(shape=[], dtype=Float32, value= 2)\n", "eager\n"));
+}
+
+TEST(PrintTest, ASinkThatThrowsDoesNoHarm) {
+  Parameter w(scalar(1), "w");
+  auto step = jit([&](Tensor x) {
+    ops::print("x", x);
+    w.assign(w + x);
+    return w.value();
+  });
+  set_print_sink([](const std::string&) { throw std::runtime_error("no paper"); });
+  EXPECT_EQ(step(scalar(2)).item<float>(), 3);
+  ops::print("eagerly", w);
+  set_print_sink([](const std::string&) { throw 7; });
+  EXPECT_EQ(step(scalar(2)).item<float>(), 5);
+  set_print_sink(nullptr);
 }
 
 TEST(PrintTest, ThreadsPrint) {

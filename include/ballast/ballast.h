@@ -20,6 +20,9 @@ typedef struct ballast_host {
   void* user;
   /* Log levels: 1 error, 2 warning, 3 info, 4 debug. Called from any thread. */
   void (*log)(void* user, int32_t level, ballast_str message);
+  /* Since 1.2. What the op print writes, whole lines, one call at a time; NULL: standard output.
+   * Called from the thread that runs the executable or op, within that call. */
+  void (*print)(void* user, ballast_str text);
 } ballast_host;
 
 typedef struct ballast_plugin_info {

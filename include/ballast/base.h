@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define BALLAST_ABI_MAJOR 1
-#define BALLAST_ABI_MINOR 1
+#define BALLAST_ABI_MINOR 2
 #define BALLAST_ABI_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define BALLAST_ABI_CURRENT BALLAST_ABI_VERSION(BALLAST_ABI_MAJOR, BALLAST_ABI_MINOR)
 

@@ -22,6 +22,11 @@ typedef uint64_t ballast_value;
 #define BALLAST_O0 1 /* kernel by kernel, no fusion */
 #define BALLAST_O1 2 /* simplified and fused */
 
+/* What executable_describe tells of. */
+#define BALLAST_INPUT 1
+#define BALLAST_OUTPUT 2
+#define BALLAST_STATE 3
+
 /* How an executable's command list reaches the device. */
 #define BALLAST_REPLAY_AUTO 1
 #define BALLAST_REPLAY_LIST 2   /* prepared launches, enqueued one by one */
@@ -115,6 +120,18 @@ typedef struct ballast_graph_api {
                                           ballast_graph* const* regions, uint64_t region_count,
                                           ballast_str where, ballast_value* out_values,
                                           uint64_t capacity, uint64_t* out_count);
+
+  /* [T] Since 1.2. What input, output or state number `index` is. The name (of outputs: empty)
+   * lives as long as the executable; out_name may be NULL. */
+  ballast_error* (*executable_describe)(ballast_executable* executable, int32_t kind,
+                                        uint64_t index, ballast_tensor_desc* out_desc,
+                                        ballast_str* out_name);
+  /* [T] Since 1.2. Compiles an exported function (docs/abi.md says what the file holds). Its states
+   * are bound to buffers of the executable's own that hold the file's values. A file that is
+   * damaged or of another version is INVALID_ARGUMENT, and nothing of it is kept. */
+  ballast_error* (*executable_load)(ballast_device* device, ballast_str path,
+                                    const ballast_compile_options* options,
+                                    ballast_executable** out_executable);
 } ballast_graph_api;
 
 #ifdef __cplusplus
