@@ -5,8 +5,6 @@
 
 namespace ballast {
 
-namespace {
-
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (char c : text) {
@@ -19,6 +17,8 @@ std::string quoted(const std::string& text) {
   }
   return result + "\"";
 }
+
+namespace {
 
 std::string text_of(const AttrValue& value) {
   if (auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);

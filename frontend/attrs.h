@@ -15,7 +15,8 @@ namespace ballast {
 using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
-std::string to_string(const Attrs& attrs);  // "[axes=[0, 1], keep_dims=0]"; empty for none
+std::string to_string(const Attrs& attrs);    // "[axes=[0, 1], keep_dims=0]"; empty for none
+std::string quoted(const std::string& text);  // "a \"b\"\n"
 
 // The values; throw where the attribute is missing and nothing is given in its stead.
 int64_t int_attr(const Attrs& attrs, const std::string& name);

@@ -24,32 +24,77 @@ void check_operands(const char* name, const Program& body, std::vector<TensorTyp
        body.inputs.size(), operands.size());
 }
 
+void check_predicate(const char* name, const std::vector<TensorType>& types) {
+  if (types == std::vector<TensorType>{{DType::kBool, {}}}) return;
+  fail(BALLAST_INVALID_ARGUMENT, "[{}] decides by {} tensors, expected one bool[]", name,
+       types.size());
+}
+
+// The types of a loop's carry before and after its body.
+void check_carry(const char* name, const std::vector<TensorType>& before,
+                 const std::vector<TensorType>& after) {
+  if (before == after) return;
+  fail(BALLAST_INVALID_ARGUMENT,
+       "[{}] the carry is {} tensors before the body, after it {} or of "
+       "other types",
+       name, before.size(), after.size());
+}
+
+size_t checked_count(const char* name, int64_t count, size_t most) {
+  if (count >= 0 && static_cast<uint64_t>(count) <= most) return static_cast<size_t>(count);
+  fail(BALLAST_INVALID_ARGUMENT, "[{}] an attribute counts {} of {} inputs", name, count, most);
+}
+
+std::vector<TensorType> part_of(const std::vector<TensorType>& types, size_t begin, size_t end) {
+  const auto first = types.begin();
+  return {first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end)};
+}
+
 std::vector<TensorType> infer_cond(const std::vector<TensorType>& inputs, const Attrs&,
                                    const Bodies& bodies) {
   check_bodies("cond", bodies, 2);
+  check_predicate("cond", part_of(inputs, 0, std::min<size_t>(inputs.size(), 1)));
   for (const auto& body : bodies) check_operands("cond", *body, {inputs.begin() + 1, inputs.end()});
-  return output_types(*bodies[0]);
+  std::vector<TensorType> results = output_types(*bodies[0]);
+  if (results != output_types(*bodies[1])) {
+    fail(BALLAST_INVALID_ARGUMENT, "[cond] the branches return other types");
+  }
+  return results;
 }
 
-std::vector<TensorType> infer_while(const std::vector<TensorType>& inputs, const Attrs&,
+std::vector<TensorType> infer_while(const std::vector<TensorType>& inputs, const Attrs& attrs,
                                     const Bodies& bodies) {
   check_bodies("while", bodies, 2);
   for (const auto& body : bodies) check_operands("while", *body, inputs);
-  return output_types(*bodies[1]);
+  check_predicate("while", output_types(*bodies[0]));
+  const size_t consts = checked_count("while", int_attr(attrs, "consts"), inputs.size());
+  std::vector<TensorType> results = output_types(*bodies[1]);
+  check_carry("while", part_of(inputs, consts, inputs.size()), results);
+  return results;
 }
 
 std::vector<TensorType> infer_scan(const std::vector<TensorType>& inputs, const Attrs& attrs,
                                    const Bodies& bodies) {
   check_bodies("scan", bodies, 1);
-  ScanForm form(attrs);
+  const size_t consts = checked_count("scan", int_attr(attrs, "consts"), inputs.size());
+  const size_t carried = checked_count("scan", int_attr(attrs, "carried"), inputs.size() - consts);
+  const int64_t length = ScanForm(attrs).length;
+  if (length < 0) fail(BALLAST_INVALID_ARGUMENT, "[scan] the length is {}", length);
   std::vector<TensorType> operands = inputs;
-  for (size_t i = form.consts + form.carried; i < operands.size(); ++i) {
-    operands[i].shape.erase(operands[i].shape.begin());
+  for (size_t i = consts + carried; i < operands.size(); ++i) {
+    Shape& shape = operands[i].shape;
+    if (shape.empty() || shape[0] != length) {
+      fail(BALLAST_INVALID_ARGUMENT, "[scan] input {} is {}, expected {} steps along axis 0", i,
+           to_string(inputs[i]), length);
+    }
+    shape.erase(shape.begin());
   }
   check_operands("scan", *bodies[0], operands);
   std::vector<TensorType> outputs = output_types(*bodies[0]);
-  for (size_t i = form.carried; i < outputs.size(); ++i) {
-    outputs[i].shape.insert(outputs[i].shape.begin(), form.length);
+  check_carry("scan", part_of(operands, consts, consts + carried),
+              part_of(outputs, 0, std::min(carried, outputs.size())));
+  for (size_t i = carried; i < outputs.size(); ++i) {
+    outputs[i].shape.insert(outputs[i].shape.begin(), length);
   }
   return outputs;
 }

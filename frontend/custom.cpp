@@ -165,9 +165,25 @@ namespace {
 
 size_t value_count(const Attrs& attrs) { return static_cast<size_t>(int_attr(attrs, "values")); }
 
+// The values; that the body fits them is checked, as a program may come from a text.
 std::vector<TensorType> infer(const std::vector<TensorType>& inputs, const Attrs& attrs,
-                              const Bodies&) {
-  return {inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(value_count(attrs))};
+                              const Bodies& bodies) {
+  const size_t count = value_count(attrs);
+  if (bodies.size() != 1 || count > inputs.size()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[custom_vjp] {} values of {} inputs, {} bodies", count,
+         inputs.size(), bodies.size());
+  }
+  const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<TensorType> values(inputs.begin(), first), operands(first, inputs.end()), gradients;
+  for (int64_t i : ints_attr(attrs, "wanted"))
+    gradients.push_back(operands.at(static_cast<size_t>(i)));
+  for (const TensorType& value : values) {
+    if (is_float(value.dtype)) operands.push_back(value);
+  }
+  if (input_types(*bodies[0]) != operands || output_types(*bodies[0]) != gradients) {
+    fail(BALLAST_INVALID_ARGUMENT, "[custom_vjp] the body has other types than its operands");
+  }
+  return values;
 }
 
 std::vector<Tensor> run(const std::vector<Tensor>& inputs, const Attrs& attrs, const Bodies&) {

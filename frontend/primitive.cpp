@@ -1,6 +1,7 @@
 #include "frontend/primitive.h"
 
 #include "frontend/print.h"
+#include "frontend/token.h"
 #include "frontend/vjp_rules.h"
 
 #include <algorithm>
@@ -43,6 +44,14 @@ std::vector<TensorType> infer(const std::string& primitive, const std::vector<Te
   const Primitive* row = find_primitive(primitive);
   if (row && row->infer) return row->infer(inputs, attrs, bodies);
   if (row && row->is_identity) return {inputs.at(0)};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_token(inputs[i])) continue;
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is a token, which only orders effects", primitive,
+         i);
+  }
+  if (!bodies.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] has no bodies, got {}", primitive, bodies.size());
+  }
   return infer(primitive, inputs, attrs);
 }
 

@@ -20,9 +20,14 @@ std::vector<Tensor> run_print(const std::vector<Tensor>& inputs, const Attrs& at
   return {inputs[0]};
 }
 
-std::vector<TensorType> infer_print(const std::vector<TensorType>& inputs, const Attrs&,
+std::vector<TensorType> infer_print(const std::vector<TensorType>& inputs, const Attrs& attrs,
                                     const Bodies&) {
-  return {inputs.at(0)};
+  if (inputs.empty() || !is_token(inputs[0])) {
+    fail(BALLAST_INVALID_ARGUMENT, "[print] input 0 is {}, expected a token",
+         inputs.empty() ? "missing" : to_string(inputs[0]));
+  }
+  infer("print", inputs, attrs);  // the plugin checks the rest
+  return {token_type()};
 }
 
 // Prints have no derivative and no part in that of others.

@@ -63,7 +63,11 @@ struct Program {
   std::vector<Effect> effects;
 };
 
-std::string to_string(const Program& program);
+struct PrintOptions {
+  bool has_lines = false;  // whether every equation ends with the user's line: @ "net.cpp:12"
+};
+// frontend/program_text.h says how it reads, and reads it.
+std::string to_string(const Program& program, const PrintOptions& options = {});
 
 // Throws INTERNAL unless every variable is defined once, before its uses, the types of all
 // equations are what is inferred for them, and bodies are closed programs of which this holds too.
