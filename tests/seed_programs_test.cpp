@@ -129,7 +129,7 @@ const Program kPrograms[] = {
     {"ways_to_jit",
      {"PyNative mode\nTensor(shape=[2, 10], dtype=Float32, value=\n[[ 6.4891",
       "\nGraph mode\nTensor(", "An if on a tensor:\n  [tensor] a traced f32[] has no value",
-      "use cond, while_loop or select",
+      "use cond, while_loop or ",
       "A tensor kept from a trace:\n  [add] input 0 is a traced f32[64, 1, 28, 28] whose trace has "
       "ended",
       "Another shape:\n  [matmul] inner extents differ: 756 of input 0"}},
