@@ -146,7 +146,7 @@ struct CommandList::Impl {
   }
 
   Kernel make_kernel(const Launch& launch) const {
-    Kernel kernel(device->make_kernel(launch.source, launch.kernel));
+    Kernel kernel(device->make_kernel(launch.source, launch.kernel), launch);
     kernel.set_values(launch);
     return kernel;
   }

@@ -1,5 +1,6 @@
 #include "device/kernel.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ballast::device {
@@ -30,35 +31,59 @@ bool Kernel::holds(cl_uint index, uint64_t value) {
   return false;
 }
 
-void Kernel::set_buffer(cl_uint index, const Buffer& buffer) {
-  if (holds(index, buffer.serial())) return;
-  const cl_mem mem = buffer.mem();
-  const cl_int code = clSetKernelArg(get(), index, sizeof(mem), &mem);
-  if (code != CL_SUCCESS) held_[index].is_set = false;
-  cl_check(code, "clSetKernelArg");
-}
-
-void Kernel::set_scalar(cl_uint index, const void* value, size_t size) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, value, size);
-  if (holds(index, bits)) return;
+void Kernel::set(cl_uint index, const void* value, size_t size) {
   const cl_int code = clSetKernelArg(get(), index, size, value);
   if (code != CL_SUCCESS) held_[index].is_set = false;
   cl_check(code, "clSetKernelArg");
 }
 
+void Kernel::set_buffer(cl_uint argument, const Buffer& buffer) {
+  const cl_uint index = index_of(argument);
+  if (holds(index, buffer.serial())) return;
+  const cl_mem mem = buffer.mem();
+  set(index, &mem, sizeof(mem));
+}
+
+void Kernel::set_scalar(cl_uint argument, const void* value, size_t size) {
+  const cl_uint index = index_of(argument);
+  uint64_t bits = 0;
+  std::memcpy(&bits, value, size);
+  if (!holds(index, bits)) set(index, value, size);
+}
+
+void Kernel::set_packed(const Launch& launch) {
+  const std::vector<size_t>& packed = where_->packed;
+  const bool is_first = lanes_.empty();
+  lanes_.resize((packed.size() + kPackedLanes - 1) / kPackedLanes * kPackedLanes);
+  for (size_t from = 0; from < packed.size(); from += kPackedLanes) {
+    bool has_changed = is_first;
+    for (size_t i = from; i < std::min(from + kPackedLanes, packed.size()); ++i) {
+      const auto bits = static_cast<uint32_t>(launch.args[packed[i]].bits);
+      has_changed |= lanes_[i] != bits;
+      lanes_[i] = bits;
+    }
+    if (!has_changed) continue;
+    const auto index = where_->first_vector + static_cast<cl_uint>(from / kPackedLanes);
+    const cl_int code =
+        clSetKernelArg(get(), index, kPackedLanes * sizeof(uint32_t), &lanes_[from]);
+    if (code != CL_SUCCESS) lanes_.clear();
+    cl_check(code, "clSetKernelArg");
+  }
+}
+
 void Kernel::set_values(const Launch& launch) {
+  if (where_ && !where_->packed.empty()) set_packed(launch);
+  const cl_uint first_packed = where_ ? where_->first_vector : ~cl_uint{0};
   for (cl_uint i = 0; i < launch.args.size(); ++i) {
     const Arg& arg = launch.args[i];
+    const cl_uint index = index_of(i);
+    if (arg.kind == Arg::Kind::kBuffer || index >= first_packed) continue;
     if (arg.kind == Arg::Kind::kScalar) {
       set_scalar(i, &arg.bits, arg.size);
-    } else if (arg.kind == Arg::Kind::kLocal) {
+    } else {
       // Zero bytes of local memory cannot be asked for.
       const size_t bytes = arg.bits == 0 ? 1 : arg.bits;
-      if (holds(i, bytes)) continue;
-      const cl_int code = clSetKernelArg(get(), i, bytes, nullptr);
-      if (code != CL_SUCCESS) held_[i].is_set = false;
-      cl_check(code, "clSetKernelArg");
+      if (!holds(index, bytes)) set(index, nullptr, bytes);
     }
   }
 }

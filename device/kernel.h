@@ -4,7 +4,9 @@
 #pragma once
 
 #include "device/buffer.h"
+#include "device/packed_scalars.h"
 
+#include <optional>
 #include <vector>
 
 namespace ballast::device {
@@ -20,11 +22,14 @@ Geometry geometry_of(const Launch& launch);
 
 class Kernel {
  public:
+  // By parameters, as the kernel's text has them.
   explicit Kernel(KernelHandle handle) : handle_(std::move(handle)) {}
+  // By arguments of launches like this one.
+  Kernel(KernelHandle handle, const Launch& launch) : handle_(std::move(handle)), where_(launch) {}
 
   cl_kernel get() const { return handle_.get(); }
-  void set_buffer(cl_uint index, const Buffer& buffer);
-  void set_scalar(cl_uint index, const void* value, size_t size);
+  void set_buffer(cl_uint argument, const Buffer& buffer);
+  void set_scalar(cl_uint argument, const void* value, size_t size);
   // Scalars and local memory of `launch`; its buffers are set one by one.
   void set_values(const Launch& launch);
 
@@ -35,9 +40,14 @@ class Kernel {
     bool is_set = false;
   };
   bool holds(cl_uint index, uint64_t value);
+  cl_uint index_of(cl_uint argument) const { return where_ ? where_->indices[argument] : argument; }
+  void set(cl_uint index, const void* value, size_t size);
+  void set_packed(const Launch& launch);
 
   KernelHandle handle_;
+  std::optional<PackedArguments> where_;
   std::vector<Held> held_;
+  std::vector<uint32_t> lanes_;  // what the packed parameters hold
 };
 
 }  // namespace ballast::device

@@ -19,11 +19,12 @@ struct Source {
   std::string text;
   std::string options;
   std::string id;
+  bool packs_scalars = false;  // see packed_scalars.h
 };
 using SourcePtr = std::shared_ptr<const Source>;
 
 // Makes a Source with its id filled in.
-SourcePtr make_source(std::string text, std::string options = {});
+SourcePtr make_source(std::string text, std::string options = {}, bool packs_scalars = false);
 
 struct Arg {
   enum class Kind : uint8_t { kBuffer, kScalar, kLocal };

@@ -3,6 +3,7 @@
 #include "device/build_lock.h"
 #include "device/device.h"
 #include "device/disk_cache.h"
+#include "device/packed_scalars.h"
 
 #include <spdlog/spdlog.h>
 #include <xxhash.h>
@@ -78,10 +79,11 @@ struct ProgramCache::Impl {
 
   ProgramHandle build(const Source& source) {
     const cl_device_id id = device.id();
-    const char* text = source.text.data();
-    const size_t size = source.text.size();
+    const std::string text = source.packs_scalars ? pack_scalars(source.text) : source.text;
+    const char* data = text.data();
+    const size_t size = text.size();
     cl_int code = CL_SUCCESS;
-    ProgramHandle program(clCreateProgramWithSource(device.context(), 1, &text, &size, &code));
+    ProgramHandle program(clCreateProgramWithSource(device.context(), 1, &data, &size, &code));
     cl_check(code, "clCreateProgramWithSource");
     code = clBuildProgram(program.get(), 1, &id, source.options.c_str(), nullptr, nullptr);
     if (code != CL_SUCCESS) {

@@ -160,7 +160,7 @@ Kernel& Stream::kernel_for(const Launch& launch, std::unique_lock<std::mutex>& l
   lock.unlock();  // a build takes long
   auto made = std::unique_ptr<CachedKernel>(
       new CachedKernel{launch.source, launch.kernel,
-                       Kernel(impl_->device.make_kernel(launch.source, launch.kernel))});
+                       Kernel(impl_->device.make_kernel(launch.source, launch.kernel), launch)});
   lock.lock();
   const KernelKey key{made->source->id, made->entry};
   return impl_->kernels.emplace(key, std::move(made)).first->second->kernel;

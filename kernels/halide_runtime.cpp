@@ -87,7 +87,8 @@ class Sources {
       if (found != by_kernel_.end()) return found->second;
     }
     device::SourcePtr source =
-        device::make_source(extract_kernel(module, entry, rules), rules.options);
+        device::make_source(extract_kernel(module, entry, rules), rules.options,
+                            /*packs_scalars=*/true);
     std::lock_guard<std::mutex> lock(mutex_);
     source = by_id_.emplace(source->id, source).first->second;
     return by_kernel_.emplace(key, source).first->second;

@@ -84,7 +84,7 @@ device::SourcePtr make_merged(const Launch& launch, const IsShared& is_shared,
                       "  const int _t = {};\n  {}(_g - {}, 0, 0, get_local_id(0), 0, 0, "
                       "get_local_size(0), 1, 1, get_num_groups(0), 1, 1{});\n}}\n",
                       entry, parameters, number, body, selected(starts), arguments),
-      launch.source->options);
+      launch.source->options, /*packs_scalars=*/true);
 }
 
 device::SourcePtr merged_source(const Launch& launch, const IsShared& is_shared,
