@@ -1,5 +1,6 @@
 // Gradients computed on the device against central finite differences of the double-precision
-// reference. A second derivative is the gradient of a function that contains a gradient.
+// reference. A second derivative is the gradient of a function that contains a gradient, a third
+// one that of a function that contains a second.
 #include "frontend/ops.h"
 #include "frontend/vjp.h"
 #include "tests/op_table.h"
@@ -106,6 +107,50 @@ TEST_P(GradientTest, MatchesFiniteDifferences) {
 
 TEST_P(GradientTest, SecondOrderMatchesFiniteDifferences) {
   check_gradients(gradient_loss(loss_of(GetParam())), GetParam().inputs);
+}
+
+// The float inputs moved along a direction that is the same in every run.
+std::vector<HostArray> moved(std::vector<HostArray> inputs, double step) {
+  double phase = 0.4;
+  for (HostArray& input : inputs) {
+    if (input.type.dtype != DType::kF32) continue;
+    for (double& value : input.values) value += step * std::sin(phase += 1.3);
+  }
+  return inputs;
+}
+
+// The gradient of `fn` along a direction, in double by its own program, against the difference of
+// what `fn` gives: only rules are in question here, kernels are compared above.
+void check_along_direction(const FlatFunction& fn, const std::vector<HostArray>& inputs) {
+  std::vector<TensorType> types;
+  std::vector<size_t> numbers;
+  for (const HostArray& input : inputs) {
+    if (input.type.dtype == DType::kF32) numbers.push_back(types.size());
+    types.push_back(input.type);
+  }
+  const Program program = trace(fn, types), extended = reverse(program, numbers, {});
+  verify(extended);
+  const std::vector<HostArray> results = reference_eval(extended, inputs);
+  const std::vector<HostArray> direction = moved(inputs, 1);
+  double along = 0, scale = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    for (size_t e = 0; e < results[i + 1].values.size(); ++e) {
+      const size_t number = numbers[i];
+      const double part =
+          results[i + 1].values[e] * (direction[number].values[e] - inputs[number].values[e]);
+      along += part;
+      scale += std::abs(part);
+    }
+  }
+  constexpr double kStep = 1e-5;
+  const double above = reference_eval(program, moved(inputs, kStep))[0].values[0];
+  const double below = reference_eval(program, moved(inputs, -kStep))[0].values[0];
+  const double tolerance = 1e-6 + 1e-5 * scale + 1e-10 * std::abs(above) / kStep;
+  EXPECT_NEAR(along, (above - below) / (2 * kStep), tolerance);
+}
+
+TEST_P(GradientTest, ThirdOrderMatchesFiniteDifferences) {
+  check_along_direction(gradient_loss(gradient_loss(loss_of(GetParam()))), GetParam().inputs);
 }
 
 std::string case_name(const testing::TestParamInfo<OpCase>& info) {
