@@ -23,23 +23,25 @@ std::vector<Tensor> run_jacobian(const FlatFunction& fn, const std::vector<Tenso
 template <class F>
 class Jacobian {
  public:
-  Jacobian(F fn, int position, Direction direction)
-      : fn_(std::move(fn)), position_(position), direction_(direction) {}
+  Jacobian(F fn, int position, Direction direction, const Where& where)
+      : fn_(std::move(fn)), position_(position), direction_(direction), where_(where) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
-    std::vector<Tensor> results =
-        run_jacobian(flat.function(), leaves_of(arguments),
-                     {leaves_of(as_argument(args)).size()...}, position_, direction_);
-    return flat.value(results);
+    return at_line(where_, [&] {
+      return flat.value(run_jacobian(flat.function(), leaves_of(arguments),
+                                     {leaves_of(as_argument(args)).size()...}, position_,
+                                     direction_));
+    });
   }
 
  private:
   F fn_;
   int position_;
   Direction direction_;
+  Where where_;  // the user's line, for errors that name none
 };
 
 }  // namespace internal
@@ -48,19 +50,19 @@ class Jacobian {
 // each tensor of shape [value..., argument...]. jacfwd costs one jvp per element of the argument,
 // jacrev one pullback per element of the value; either runs them all at once.
 template <class F>
-auto jacfwd(F fn, int position = 0) {
-  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kForward);
+auto jacfwd(F fn, int position = 0, Where where = Where::here()) {
+  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kForward, where);
 }
 template <class F>
-auto jacrev(F fn, int position = 0) {
-  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kReverse);
+auto jacrev(F fn, int position = 0, Where where = Where::here()) {
+  return internal::Jacobian<F>(std::move(fn), position, internal::Direction::kReverse, where);
 }
 
 // The function of all second derivatives by argument `position`: [value..., argument...,
 // argument...].
 template <class F>
-auto hessian(F fn, int position = 0) {
-  return jacfwd(jacrev(std::move(fn), position), position);
+auto hessian(F fn, int position = 0, Where where = Where::here()) {
+  return jacfwd(jacrev(std::move(fn), position, where), position, where);
 }
 
 // The matrix of second derivatives of a scalar function times v, forward over reverse: at the price

@@ -1,10 +1,13 @@
-// jit: compiles a function of tensors, once per signature (shapes and dtypes of the arguments); a
-// call after that is one ABI call. Copies of a Jit share their cache. Inside another trace a jitted
-// function is simply inlined. Parameters that the function reads are state; other tensors it closes
-// over are bound as they were when it was traced.
+// jit: compiles a function of tensors, once per signature: the types of the arguments, the level,
+// the device, and the training flags of the cells it calls. A call after that is one ABI call.
+// Copies of a Jit share their cache. Inside another trace a jitted function is simply inlined.
+// Parameters that the function reads are state; other tensors and numbers it closes over are bound
+// as they were when it was traced. Why it was traced again is told by retrace_reason(), and on
+// stderr where $BALLAST_VERBOSE is set.
 #pragma once
 
 #include "frontend/compiled.h"
+#include "frontend/flag.h"
 #include "frontend/trace.h"
 #include "frontend/tree.h"
 
@@ -23,38 +26,82 @@ class JitCache {
   struct Entry {
     std::shared_ptr<Compiled> compiled;
     std::any prototype;  // the function's result during tracing: gives results their form
+    JitLevel level = JitLevel::kO1;
+    std::shared_ptr<Device> device;
+    std::vector<size_t> leaf_counts;  // by argument
+    std::vector<TensorType> types;    // of the leaves
+    FlagsRead flags;
   };
   using Make = std::function<std::vector<Tensor>(const std::vector<Tensor>&, std::any*)>;
 
-  explicit JitCache(JitOptions options) : options_(options) {}
+  // `name` says in messages what is compiled: "function (at train.cpp:12)".
+  JitCache(JitOptions options, std::string name) : options_(options), name_(std::move(name)) {}
   // The entry of a signature, compiled now if it is new.
   std::shared_ptr<Entry> find(const std::vector<TensorType>& types,
                               const std::vector<size_t>& leaf_counts, const Make& make);
   size_t compile_count() const;
   std::shared_ptr<Entry> last() const;  // the entry used last; throws if there is none
+  // Why find() compiled last: what differs from the call before that. "it is the first call",
+  // "argument 0 is f32[3], was f32[2]"; empty if it never did.
+  std::string retrace_reason() const;
 
  private:
+  void compile(Entry& entry, const Make& make) const;
+
   JitOptions options_;
+  std::string name_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  // By signature; several where flags differ.
+  std::map<std::string, std::vector<std::shared_ptr<Entry>>> entries_;
   std::shared_ptr<Entry> last_;
   size_t compile_count_ = 0;
+  std::string reason_;
 };
+
+namespace internal {
+
+// The cache's entry for fn at arguments of these types; `arguments` gives the form only.
+template <class F, class Arguments>
+std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
+                                                const std::vector<TensorType>& types,
+                                                const std::vector<size_t>& leaf_counts,
+                                                const Arguments& arguments) {
+  return cache.find(types, leaf_counts,
+                    [&](const std::vector<Tensor>& traced, std::any* prototype) {
+                      auto value = std::apply(fn, with_leaves(arguments, traced));
+                      std::vector<Tensor> flat = leaves_of(value);
+                      visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
+                      *prototype = std::move(value);
+                      return flat;
+                    });
+}
+
+// fn(args...), compiled.
+template <class F, class... Args>
+auto call_compiled(JitCache& cache, F& fn, const Args&... args) {
+  auto arguments = std::make_tuple(as_argument(args)...);
+  using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
+  const std::vector<Tensor> leaves = leaves_of(arguments);
+  auto entry = compiled_entry(cache, fn, types_of(leaves), {leaves_of(as_argument(args)).size()...},
+                              arguments);
+  return with_leaves(std::any_cast<const Value&>(entry->prototype), entry->compiled->run(leaves));
+}
+
+}  // namespace internal
 
 template <class F>
 class Jit {
  public:
-  explicit Jit(F fn, const JitOptions& options = {})
-      : fn_(std::move(fn)), cache_(std::make_shared<JitCache>(options)) {}
+  Jit(F fn, const JitOptions& options, const Where& where)
+      : fn_(std::move(fn)),
+        cache_(std::make_shared<JitCache>(options,
+                                          "function jitted at " + ballast::to_string(where))) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
-    auto arguments = std::make_tuple(as_argument(args)...);
-    using Value = std::decay_t<decltype(std::apply(fn_, arguments))>;
-    if (Trace::current()) return Value(std::apply(fn_, arguments));
-    std::vector<Tensor> leaves = leaves_of(arguments);
-    auto entry = compile(types_of(leaves), {leaves_of(as_argument(args)).size()...}, arguments);
-    return with_leaves(std::any_cast<const Value&>(entry->prototype), entry->compiled->run(leaves));
+    using Value = std::decay_t<decltype(fn_(as_argument(args)...))>;
+    if (Trace::current()) return Value(fn_(as_argument(args)...));
+    return internal::call_compiled(*cache_, fn_, args...);
   }
 
   // Compiles for arguments of these types without running; `arguments` gives the form only.
@@ -62,17 +109,11 @@ class Jit {
   std::shared_ptr<JitCache::Entry> compile(const std::vector<TensorType>& types,
                                            const std::vector<size_t>& leaf_counts,
                                            const Arguments& arguments) {
-    return cache_->find(types, leaf_counts,
-                        [&](const std::vector<Tensor>& traced, std::any* prototype) {
-                          auto value = std::apply(fn_, with_leaves(arguments, traced));
-                          std::vector<Tensor> flat = leaves_of(value);
-                          visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
-                          *prototype = std::move(value);
-                          return flat;
-                        });
+    return internal::compiled_entry(*cache_, fn_, types, leaf_counts, arguments);
   }
 
   size_t compile_count() const { return cache_->compile_count(); }
+  std::string retrace_reason() const { return cache_->retrace_reason(); }  // see JitCache
   // Of the signature used last.
   CompiledInfo info() const { return cache_->last()->compiled->info(); }
   const Program& program() const { return cache_->last()->compiled->program(); }
@@ -82,9 +123,33 @@ class Jit {
   std::shared_ptr<JitCache> cache_;
 };
 
+// What jit compiles of an F: itself, but see nn/cell.h.
+template <class F, class = void>
+struct JitForm {
+  static F of(F fn, const Where&) { return fn; }
+};
+
 template <class F>
-Jit<F> jit(F fn, const JitOptions& options = {}) {
-  return Jit<F>(std::move(fn), options);
+auto jit(F fn, const JitOptions& options = {}, Where where = Where::here()) {
+  auto form = JitForm<F>::of(std::move(fn), where);
+  return Jit<decltype(form)>(std::move(form), options, where);
+}
+
+// A method of an object, which must outlive what is returned:
+//   auto forward = jit(&Net::features, net);
+template <class Object, class Value, class... Args>
+auto jit(Value (Object::*method)(Args...), Object& object, const JitOptions& options = {},
+         Where where = Where::here()) {
+  return jit([method, &object](
+                 const std::decay_t<Args>&... args) -> Value { return (object.*method)(args...); },
+             options, where);
+}
+template <class Object, class Value, class... Args>
+auto jit(Value (Object::*method)(Args...) const, const Object& object,
+         const JitOptions& options = {}, Where where = Where::here()) {
+  return jit([method, &object](
+                 const std::decay_t<Args>&... args) -> Value { return (object.*method)(args...); },
+             options, where);
 }
 
 }  // namespace ballast

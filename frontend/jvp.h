@@ -46,11 +46,13 @@ auto arguments_of(const T& given) {
 //   auto [y, dy] = jvp(f, x, dx);
 //   auto [y, dy] = jvp(f, std::tuple(x, w), std::tuple(dx, dw));
 template <class F, class Primals, class Tangents>
-auto jvp(F fn, const Primals& primals, const Tangents& tangents) {
+auto jvp(F fn, const Primals& primals, const Tangents& tangents, Where where = Where::here()) {
   const auto arguments = internal::arguments_of(primals);
   internal::Flattened flat(fn, arguments);
-  const std::vector<Tensor> results = internal::run_jvp(
-      flat.function(), leaves_of(arguments), leaves_of(internal::arguments_of(tangents)));
+  const std::vector<Tensor> results = at_line(where, [&] {
+    return internal::run_jvp(flat.function(), leaves_of(arguments),
+                             leaves_of(internal::arguments_of(tangents)));
+  });
   auto next = results.cbegin();
   auto value = flat.value(next);
   auto derivative = flat.value(next);

@@ -30,6 +30,10 @@ const TensorType& Parameter::type() const { return node_->type; }
 
 bool Parameter::requires_grad() const { return node_->requires_grad; }
 
+void Parameter::set_requires_grad(bool requires_grad) const {
+  node_->requires_grad = requires_grad;
+}
+
 Tensor Parameter::value() const {
   if (!node_) fail(BALLAST_INVALID_ARGUMENT, "[parameter] the parameter is undefined");
   if (Trace* trace = Trace::current()) return trace->read(*this);

@@ -20,6 +20,8 @@ class Parameter {
   const TensorType& type() const;
   const Shape& shape() const { return type().shape; }
   bool requires_grad() const;
+  // Off: frozen, no longer one of a cell's trainable_params(). Optimizers made before keep it.
+  void set_requires_grad(bool requires_grad) const;
 
   Tensor value() const;
   operator Tensor() const { return value(); }

@@ -94,8 +94,9 @@ BufferPtr Tensor::buffer() const {
   const Node& self = node();
   if (self.variable) {
     fail(BALLAST_FAILED_PRECONDITION,
-         "[tensor] a traced {} has no value: it stands for a variable while a function is traced. "
-         "Where its value decides what is computed, use cond, while_loop or select",
+         "[tensor] a traced {} has no value: it stands for a variable while a function is traced\n"
+         "  hint: where its value decides what is computed, use cond, while_loop or ops::select; "
+         "to see it, ops::print",
          ballast::to_string(self.type));
   }
   if (!self.is_on_host) return self.buffer;
@@ -129,15 +130,20 @@ void Tensor::sync() const {
   if (!is_on_host()) buffer()->device()->sync();
 }
 
-std::vector<uint8_t> Tensor::host_bytes_as(DType wanted) const {
-  bool is_narrow = dtype() == DType::kBF16 || dtype() == DType::kF16;
-  if (wanted == DType::kF32 && is_narrow) return as_host(wanted).to_host_bytes();
-  bool is_byte = wanted == DType::kU8 && dtype() == DType::kBool;
-  if (dtype() != wanted && !is_byte) {
-    fail(BALLAST_INVALID_ARGUMENT, "[to_host] the tensor is {}, asked for as {}",
-         ballast::to_string(type()), name_of(wanted));
-  }
-  return to_host_bytes();
+std::vector<uint8_t> Tensor::host_bytes_as(DType wanted, const Where& where) const {
+  return at_line(where, [&] {
+    const bool is_narrow = dtype() == DType::kBF16 || dtype() == DType::kF16;
+    if (wanted == DType::kF32 && is_narrow) return as_host(wanted).to_host_bytes();
+    const bool is_byte = wanted == DType::kU8 && dtype() == DType::kBool;
+    if (dtype() != wanted && !is_byte) {
+      fail(
+          BALLAST_INVALID_ARGUMENT,
+          "[to_host] the tensor is {}, asked for as {}\n  hint: to_host and item take the C++ type "
+          "of the elements; ops::cast converts them",
+          ballast::to_string(type()), name_of(wanted));
+    }
+    return to_host_bytes();
+  });
 }
 
 Tensor Tensor::as_host(DType to) const {

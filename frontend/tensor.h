@@ -53,9 +53,9 @@ class Tensor {
   // The elements; waits for them. The type must fit the dtype (uint8_t reads bool too, float reads
   // bf16 and f16).
   template <class T>
-  std::vector<T> to_host() const;
+  std::vector<T> to_host(Where where = Where::here()) const;
   template <class T>
-  T item() const;                              // of a tensor with one element
+  T item(Where where = Where::here()) const;   // of a tensor with one element
   std::vector<uint8_t> to_host_bytes() const;  // elements as they lie in memory
   Tensor to_device() const;                    // itself if it is there
   void sync() const;                           // waits until the value is computed
@@ -77,7 +77,7 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   const Node& node() const;  // throws for an undefined tensor
   // The elements in host memory, ready to be read as `wanted`.
-  std::vector<uint8_t> host_bytes_as(DType wanted) const;
+  std::vector<uint8_t> host_bytes_as(DType wanted, const Where& where) const;
   Tensor as_host(DType dtype) const;  // converted, in host memory
 
   std::shared_ptr<Node> node_;
@@ -104,8 +104,8 @@ Tensor Tensor::on_host(const std::vector<T>& values, Shape shape) {
 }
 
 template <class T>
-std::vector<T> Tensor::to_host() const {
-  std::vector<uint8_t> bytes = host_bytes_as(dtype_of<T>());
+std::vector<T> Tensor::to_host(Where where) const {
+  std::vector<uint8_t> bytes = host_bytes_as(dtype_of<T>(), where);
   if constexpr (std::is_same_v<T, bool>) {
     return std::vector<bool>(bytes.begin(), bytes.end());
   } else {
@@ -116,12 +116,12 @@ std::vector<T> Tensor::to_host() const {
 }
 
 template <class T>
-T Tensor::item() const {
+T Tensor::item(Where where) const {
   if (elements() != 1) {
-    fail(BALLAST_INVALID_ARGUMENT, "[item] the tensor is {}, expected one element",
-         ballast::to_string(type()));
+    fail(BALLAST_INVALID_ARGUMENT, "[item] the tensor is {}, expected one element (at {})",
+         ballast::to_string(type()), ballast::to_string(where));
   }
-  return to_host<T>()[0];
+  return to_host<T>(where)[0];
 }
 
 }  // namespace ballast

@@ -9,16 +9,6 @@ namespace {
 
 thread_local std::vector<Trace*> open_traces;
 
-// Repeats what the plugin says, with the user's line.
-template <class Body>
-auto at_line(const Where& where, Body&& body) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{} (at {})", error.what(), to_string(where)));
-  }
-}
-
 std::vector<TensorType> types_of_inputs(const std::string& primitive,
                                         const std::vector<Tensor>& inputs) {
   std::vector<TensorType> types;

@@ -244,10 +244,9 @@ size_t leaf_of(int position, const std::vector<size_t>& leaf_counts) {
   return std::accumulate(leaf_counts.begin(), at, size_t{0});
 }
 
-}  // namespace
-
-std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& leaves,
-                             const std::vector<size_t>& leaf_counts, const GradRequest& request) {
+std::vector<Tensor> differentiated(const FlatFunction& fn, const std::vector<Tensor>& leaves,
+                                   const std::vector<size_t>& leaf_counts,
+                                   const GradRequest& request) {
   std::vector<size_t> inputs;
   for (int position : request.positions) {
     inputs.push_back(leaf_of(position, leaf_counts));
@@ -264,6 +263,13 @@ std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& 
          program.outputs.size());
   }
   return eval(reverse(program, inputs, request.weights), leaves);
+}
+
+}  // namespace
+
+std::vector<Tensor> run_grad(const FlatFunction& fn, const std::vector<Tensor>& leaves,
+                             const std::vector<size_t>& leaf_counts, const GradRequest& request) {
+  return at_line(request.where, [&] { return differentiated(fn, leaves, leaf_counts, request); });
 }
 
 }  // namespace internal

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/flattened.h"
+#include "frontend/jit.h"
 #include "frontend/linearize.h"
 
 #include <optional>
@@ -33,6 +34,7 @@ struct GradRequest {
   std::vector<int> positions;  // of arguments; each must be one tensor
   std::vector<Parameter> weights;
   bool has_aux = false;
+  Where where;  // the user's line, for errors that name none
 };
 
 // `leaf_counts`: leaves per argument. Returns value leaves, then gradients.
@@ -48,6 +50,15 @@ class GradFunction {
 
   template <class... Args>
   auto operator()(const Args&... args) {
+    if (execution_mode() == Mode::kPyNative || Trace::current()) return differentiate(args...);
+    if (!compiled_) compiled_ = std::make_shared<JitCache>(JitOptions{}, "gradient function");
+    auto differentiated = [this](const auto&... traced) { return differentiate(traced...); };
+    return call_compiled(*compiled_, differentiated, args...);
+  }
+
+ private:
+  template <class... Args>
+  auto differentiate(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
     std::vector<Tensor> results = run_grad(flat.function(), leaves_of(arguments),
@@ -62,7 +73,6 @@ class GradFunction {
     }
   }
 
- private:
   auto shape_gradients(std::vector<Tensor> all) const {
     auto middle = all.begin() + static_cast<std::ptrdiff_t>(request_.positions.size());
     if constexpr (kInputs == GradOf::kNone || (kInputs == GradOf::kMany && !kWeights)) {
@@ -79,6 +89,7 @@ class GradFunction {
 
   F fn_;
   GradRequest request_;
+  std::shared_ptr<JitCache> compiled_;  // for GRAPH_MODE
 };
 
 // Cotangents, a tree like the function's value, to a tuple of gradients, trees like the arguments.
@@ -120,54 +131,68 @@ auto vjp(F fn, const Args&... args) {
 }
 
 // Functions that return {value, gradients}. `fn` returns the loss (an f32 scalar), or, with
-// has_aux, a tuple that starts with the loss. What the gradients are follows from what is asked
-// for:
+// has_aux, a tuple that starts with the loss. In GRAPH_MODE the whole computation is compiled. What
+// the gradients are follows from what is asked for:
 //   a position            one tensor
 //   several positions     a vector of tensors
 //   weights               a vector of tensors, one per parameter
 //   positions and weights a pair of both
 template <class F>
-auto value_and_grad(F fn, int position = 0, bool has_aux = false) {
-  return internal::GradFunction<F, internal::GradOf::kOne, false, true>(std::move(fn),
-                                                                        {{position}, {}, has_aux});
+auto value_and_grad(F fn, int position = 0, bool has_aux = false, Where where = Where::here()) {
+  return internal::GradFunction<F, internal::GradOf::kOne, false, true>(
+      std::move(fn), {{position}, {}, has_aux, where});
 }
 template <class F>
-auto value_and_grad(F fn, std::vector<int> positions, bool has_aux = false) {
+auto value_and_grad(F fn, std::vector<int> positions, bool has_aux = false,
+                    Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kMany, false, true>(
-      std::move(fn), {std::move(positions), {}, has_aux});
+      std::move(fn), {std::move(positions), {}, has_aux, where});
 }
 template <class F>
-auto value_and_grad(F fn, std::nullopt_t, std::vector<Parameter> weights, bool has_aux = false) {
+auto value_and_grad(F fn, std::nullopt_t, std::vector<Parameter> weights, bool has_aux = false,
+                    Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kNone, true, true>(
-      std::move(fn), {{}, std::move(weights), has_aux});
+      std::move(fn), {{}, std::move(weights), has_aux, where});
 }
 template <class F>
-auto value_and_grad(F fn, int position, std::vector<Parameter> weights, bool has_aux = false) {
+auto value_and_grad(F fn, int position, std::vector<Parameter> weights, bool has_aux = false,
+                    Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kOne, true, true>(
-      std::move(fn), {{position}, std::move(weights), has_aux});
+      std::move(fn), {{position}, std::move(weights), has_aux, where});
 }
 template <class F>
 auto value_and_grad(F fn, std::vector<int> positions, std::vector<Parameter> weights,
-                    bool has_aux = false) {
+                    bool has_aux = false, Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kMany, true, true>(
-      std::move(fn), {std::move(positions), std::move(weights), has_aux});
+      std::move(fn), {std::move(positions), std::move(weights), has_aux, where});
 }
 
 // Functions that return the gradients alone.
 template <class F>
-auto grad(F fn, int position = 0) {
-  return internal::GradFunction<F, internal::GradOf::kOne, false, false>(std::move(fn),
-                                                                         {{position}, {}, false});
+auto grad(F fn, int position = 0, Where where = Where::here()) {
+  return internal::GradFunction<F, internal::GradOf::kOne, false, false>(
+      std::move(fn), {{position}, {}, false, where});
 }
 template <class F>
-auto grad(F fn, std::vector<int> positions) {
+auto grad(F fn, std::vector<int> positions, Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kMany, false, false>(
-      std::move(fn), {std::move(positions), {}, false});
+      std::move(fn), {std::move(positions), {}, false, where});
 }
 template <class F>
-auto grad(F fn, std::nullopt_t, std::vector<Parameter> weights) {
+auto grad(F fn, int position, std::vector<Parameter> weights, Where where = Where::here()) {
+  return internal::GradFunction<F, internal::GradOf::kOne, true, false>(
+      std::move(fn), {{position}, std::move(weights), false, where});
+}
+template <class F>
+auto grad(F fn, std::vector<int> positions, std::vector<Parameter> weights,
+          Where where = Where::here()) {
+  return internal::GradFunction<F, internal::GradOf::kMany, true, false>(
+      std::move(fn), {std::move(positions), std::move(weights), false, where});
+}
+template <class F>
+auto grad(F fn, std::nullopt_t, std::vector<Parameter> weights, Where where = Where::here()) {
   return internal::GradFunction<F, internal::GradOf::kNone, true, false>(
-      std::move(fn), {{}, std::move(weights), false});
+      std::move(fn), {{}, std::move(weights), false, where});
 }
 
 }  // namespace ballast

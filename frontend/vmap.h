@@ -42,22 +42,26 @@ std::vector<Tensor> run_vmap(const FlatFunction& fn, const std::vector<Tensor>& 
 template <class F>
 class Vmap {
  public:
-  Vmap(F fn, MapAxes in_axes, MapAxes out_axes)
-      : fn_(std::move(fn)), in_axes_(std::move(in_axes)), out_axes_(std::move(out_axes)) {}
+  Vmap(F fn, MapAxes in_axes, MapAxes out_axes, const Where& where)
+      : fn_(std::move(fn)),
+        in_axes_(std::move(in_axes)),
+        out_axes_(std::move(out_axes)),
+        where_(where) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
-    std::vector<Tensor> results =
-        run_vmap(flat.function(), leaves_of(arguments), {leaves_of(as_argument(args)).size()...},
-                 in_axes_, out_axes_);
-    return flat.value(results);
+    return at_line(where_, [&] {
+      return flat.value(run_vmap(flat.function(), leaves_of(arguments),
+                                 {leaves_of(as_argument(args)).size()...}, in_axes_, out_axes_));
+    });
   }
 
  private:
   F fn_;
   MapAxes in_axes_, out_axes_;
+  Where where_;  // the user's line, for errors that name none
 };
 
 }  // namespace internal
@@ -66,8 +70,8 @@ class Vmap {
 // theirs.
 //   auto per_example = vmap(grad(loss), {std::nullopt, 0, 0});   // of (weights, x, label)
 template <class F>
-auto vmap(F fn, MapAxes in_axes = 0, MapAxes out_axes = 0) {
-  return internal::Vmap<F>(std::move(fn), std::move(in_axes), std::move(out_axes));
+auto vmap(F fn, MapAxes in_axes = 0, MapAxes out_axes = 0, Where where = Where::here()) {
+  return internal::Vmap<F>(std::move(fn), std::move(in_axes), std::move(out_axes), where);
 }
 
 // `program` on `inputs`, of which the mapped ones have the examples along axis 0: its outputs, and

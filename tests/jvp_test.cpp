@@ -2,7 +2,6 @@
 // for every op that has gradients and for their gradients; and how jvp and vjp are called.
 #include "frontend/ballast_frontend.h"
 #include "frontend/primitive.h"
-#include "frontend/test_support.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +14,6 @@ namespace ballast::tests {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A direction, the same in every run.
 HostArray direction(const HostArray& at, size_t number) {
@@ -201,26 +199,6 @@ TEST(JvpTest, NestedDerivativesDoNotMix) {
   EXPECT_EQ(grad(outer)(Tensor::scalar(5)).item<float>(), 1);
 }
 
-TEST(JvpTest, Errors) {
-  auto f = [](Tensor x) { return x; };
-  const Tensor x = vector({1, 2}), number = Tensor::from_host<int32_t>({1}, {1});
-  EXPECT_EQ(message_of([&] { jvp(f, x, vector({1})); }),
-            "[jvp] tangent 0 is f32[1], its primal f32[2]");
-  EXPECT_EQ(message_of([&] { jvp(f, number, number); }),
-            "[jvp] primal 0 is i32[1]: its tangent is an undefined tensor, i32[1] is given");
-  auto g = [](std::vector<Tensor> all) { return all[0]; };
-  EXPECT_EQ(message_of([&] {
-              jvp(g, std::vector{x, x}, std::vector{x});
-            }),
-            "[jvp] 1 tangents are given for 2 primals");
-  auto adam = [](Tensor p) {
-    const Tensor s = Tensor::scalar(0.1f);
-    return ops::call("apply_adagrad", {p, p, p, s})[0];
-  };
-  EXPECT_THAT(message_of([&] { jvp(adam, x, x); }),
-              HasSubstr("[apply_adagrad] the op has no derivative (at jvp_test.cpp:"));
-}
-
 TEST(VjpTest, OutputsOfAnyShapeAndNumber) {
   auto f = [](Tensor x, Tensor w) { return std::pair(x * w, ops::sum(x)); };
   auto [y, pullback] = vjp(f, vector({1, 2}), vector({3, 4}));
@@ -263,18 +241,6 @@ TEST(VjpTest, InsideJitAndGrad) {
   };
   const float expected = 2 * std::exp(1.0f);
   EXPECT_NEAR(jit(grad(f))(vector({0.5})).to_host<float>()[0], expected, 1e-5);
-}
-
-TEST(VjpTest, Errors) {
-  auto [y, pullback] = vjp([](Tensor x) { return std::vector{x, x}; }, vector({1, 2}));
-  EXPECT_EQ(message_of([&, p = pullback] {
-              p({vector({1, 2})});
-            }),
-            "[vjp] 1 cotangents are given for 2 outputs");
-  EXPECT_EQ(message_of([&, p = pullback] {
-              p({vector({1, 2}), vector({1})});
-            }),
-            "[vjp] cotangent 1 is f32[1], its output f32[2]");
 }
 
 }  // namespace

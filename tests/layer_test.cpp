@@ -1,7 +1,6 @@
 // The layers of nn: what they compute, against numbers from plain loops in double; and for each of
 // them value and gradients against the reference, and one result in every mode.
 #include "frontend/ballast_frontend.h"
-#include "frontend/test_support.h"
 #include "tests/reference.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::FloatNear;
-using testing::HasSubstr;
 
 Tensor waves(const Shape& shape, double phase) {
   std::vector<float> values;
@@ -334,30 +332,6 @@ TEST(CellTest, ASharedCellCountsOnceUnderItsFirstName) {
   nn::SequentialCell row(shared, shared);
   EXPECT_EQ(row.parameters().size(), 6u);
   EXPECT_EQ(row.parameters()[0].name(), "0.fc.weight");
-}
-
-TEST(CellTest, ErrorsNameTheLayer) {
-  const Tensor x = Tensor::ones({2, 3});
-  EXPECT_THAT(message_of([&] { nn::ReLU()(x, x); }),
-              HasSubstr("[Cell] called with 2 inputs: it has no construct that takes 2"));
-  EXPECT_THAT(message_of([&] { nn::BatchNorm2d(3)(x); }),
-              HasSubstr("[BatchNorm2d] takes [N, C, H, W], got f32[2, 3]"));
-  EXPECT_THAT(message_of([&] { nn::MultiHeadAttention(3, 1)(x); }),
-              HasSubstr("[MultiHeadAttention] takes [B, N, 3], got f32[2, 3]"));
-  EXPECT_THAT(message_of([&] { nn::MultiHeadAttention(5, 2); }), HasSubstr("expected equal heads"));
-  EXPECT_THAT(message_of([&] { nn::GroupNorm(2, 5); }), HasSubstr("[GroupNorm] 5 channels in 2"));
-  EXPECT_THAT(message_of([&] { nn::Conv2d(3, 4, 1, 1, "same", 0, 1, 2); }),
-              HasSubstr("[Conv2d] 3 to 4 channels in 2 groups"));
-  EXPECT_THAT(message_of([&] { nn::Conv2d(3, 4, {1, 2, 3}); }), HasSubstr("kernel_size is [1, 2"));
-  EXPECT_THAT(message_of([&] { nn::Embedding(4, 2, nn::Normal(), 4); }), HasSubstr("[Embedding]"));
-  EXPECT_THAT(message_of([&] { nn::Dropout(1); }), HasSubstr("[Dropout] p is 1"));
-  struct Twice : nn::Cell {
-    Twice() {
-      add("w", Tensor::ones({1}));
-      add("w", Tensor::ones({1}));
-    }
-  };
-  EXPECT_THAT(message_of([&] { Twice().parameters_dict(); }), HasSubstr("have the name \"w\""));
 }
 
 }  // namespace

@@ -304,24 +304,6 @@ TEST(JitTest, ReturnsTreesConstantsAndArguments) {
   EXPECT_EQ(rest[1].item<float>(), 3);
 }
 
-TEST(GraphModeTest, OutermostCellCallsAreCompiled) {
-  nn::SequentialCell net(nn::Dense(6, 4), nn::ReLU());
-  Tensor x = nn::uniform({3, 6}, -1, 1);
-  Bytes eager = net(x).to_host_bytes();
-  ContextOptions options;
-  options.mode = Mode::kGraph;
-  options.jit_level = JitLevel::kO0;
-  set_context(options);
-  net(x);
-  Counters before = counters();
-  Tensor y = net(x);
-  EXPECT_EQ(counters().host_calls - before.host_calls, 1u);
-  EXPECT_EQ(y.to_host_bytes(), eager);
-  options.mode = Mode::kPyNative;
-  options.jit_level = JitLevel::kO1;
-  set_context(options);
-}
-
 TEST(DataSinkTest, RunsEpochsAndMatchesTheLoop) {
   std::vector<float> values;
   for (int i = 0; i < 10; ++i) values.push_back(static_cast<float>(i));

@@ -1,7 +1,6 @@
 // vmap against calls one by one, for every op; how it is called; and what it composes with.
 #include "frontend/ballast_frontend.h"
 #include "frontend/primitive.h"
-#include "frontend/test_support.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +13,6 @@ namespace ballast::tests {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr int64_t kExamples = 3;
 
@@ -224,36 +222,6 @@ TEST(VmapTest, DropoutMasksDifferByExampleAndMatchTheirGradients) {
   }
 }
 
-TEST(VmapTest, Errors) {
-  auto f = [](Tensor a, Tensor b) { return a + b; };
-  const Tensor x = Tensor::zeros({3, 2}), y = Tensor::zeros({4, 2});
-  EXPECT_EQ(message_of([&] { vmap(f)(x, y); }),
-            "[vmap] argument 1 is f32[4, 2] with 4 examples along axis 0, argument 0 has 3");
-  EXPECT_EQ(message_of([&] {
-              vmap(f, {0, 2})(x, x);
-            }),
-            "[vmap] axis 2 is out of range for argument 1, f32[3, 2]");
-  EXPECT_EQ(message_of([&] {
-              vmap(f, {0, 0, 0})(x, x);
-            }),
-            "[vmap] 3 in_axes are given for 2 arguments");
-  EXPECT_EQ(message_of([&] {
-              vmap(f, {std::nullopt, std::nullopt})(x, x);
-            }),
-            "[vmap] no argument has an axis to map over");
-  EXPECT_EQ(message_of([&] { vmap(f, 0, 2)(x, x); }),
-            "[vmap] axis 2 is out of range for result 0, examples of f32[2]");
-  EXPECT_EQ(message_of([&] { vmap(f, 0, {std::nullopt})(x, x); }),
-            "[vmap] result 0 differs by example, but its out_axis is none");
-  Parameter w(Tensor::zeros({2}), "w");
-  auto assigns = [&](Tensor a) {
-    w.assign(a);
-    return a;
-  };
-  EXPECT_EQ(message_of([&] { vmap(assigns)(x); }),
-            "[vmap] parameter w is assigned a value that differs by example");
-}
-
 TEST(JacobianTest, BothDirections) {
   auto f = [](Tensor x, Tensor w) { return std::pair(ops::matmul(w, x), ops::sum(x * x)); };
   const Tensor x = vector({1, 2, 3}), w = matrix({1, 2, 3, 4, 5, 6}, 2);
@@ -282,20 +250,6 @@ TEST(JacobianTest, HessianAndItsProducts) {
   auto [da, db] = hvp(g, std::tuple(x, v), std::tuple(v, x));
   EXPECT_THAT(floats(da), ElementsAre(2, -4, 12));
   EXPECT_THAT(floats(db), ElementsAre(4, 10, 26));
-}
-
-TEST(JacobianTest, Errors) {
-  auto f = [](Tensor x) { return x; };
-  const Tensor number = Tensor::from_host<int32_t>({1}, {1});
-  EXPECT_EQ(message_of([&] { jacfwd(f)(number); }),
-            "[jacobian] argument 0 is i32[1], expected one float tensor");
-  EXPECT_EQ(message_of([&] { jacrev(f, 1)(number); }),
-            "[jacobian] there is no argument 1: the function was given 1");
-  auto index = [](Tensor x) { return ops::argmax(x); };
-  EXPECT_EQ(message_of([&] {
-              jacrev(index)(vector({1, 2}));
-            }),
-            "[jacobian] result 0 is i32[], expected a float");
 }
 
 }  // namespace

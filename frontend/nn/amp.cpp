@@ -2,6 +2,7 @@
 
 #include "frontend/ops.h"
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -112,6 +113,15 @@ Tensor MixedCell::run(const std::vector<Tensor>& inputs) {
 }
 
 Tensor LossScaler::scale(const Tensor& loss) const { return loss * scale_value(); }
+
+StaticLossScaler::StaticLossScaler(float scale_value) : scale_value_(scale_value) {
+  if (!(scale_value > 0) || !std::isfinite(scale_value)) {
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[StaticLossScaler] the scale is {}, expected it finite and more than 0\n  hint: where "
+         "gradients overflow, a smaller power of two, or DynamicLossScaler, which finds one",
+         scale_value);
+  }
+}
 
 std::vector<Tensor> LossScaler::unscale(const std::vector<Tensor>& gradients) const {
   return ops::scale_tensors(gradients, ops::reciprocal(scale_value()));

@@ -88,7 +88,7 @@ class LossScaler {
 
 class StaticLossScaler : public LossScaler {
  public:
-  explicit StaticLossScaler(float scale_value) : scale_value_(scale_value) {}
+  explicit StaticLossScaler(float scale_value);  // finite and more than 0
   Tensor scale_value() const override { return Tensor::scalar(scale_value_); }
 
  private:

@@ -1,17 +1,21 @@
 #include "frontend/nn/cell.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <set>
+#include <typeinfo>
 
 namespace ballast::nn {
 
 struct Cell::State {
   std::vector<Parameter> parameters;
   std::vector<std::shared_ptr<State>> children;
-  bool is_training = false;
-  bool is_named = false;  // lies in a cell
-  // Compiled forms for Mode::kGraph.
-  JitCache compiled{JitOptions{}};
+  Flag is_training;
+  bool is_named = false;                    // lies in a cell
+  JitCache compiled{JitOptions{}, "cell"};  // for GRAPH_MODE
 
   void collect(std::vector<Parameter>& all, std::set<const void*>& seen) const {
     for (const Parameter& parameter : parameters) {
@@ -20,19 +24,24 @@ struct Cell::State {
     for (const auto& child : children) child->collect(all, seen);
   }
   void set_train(bool is_on) {
-    is_training = is_on;
+    is_training.set(is_on);
     for (const auto& child : children) child->set_train(is_on);
-  }
-  // Everything below that changes what is traced.
-  void append_key(std::vector<size_t>& key) const {
-    key.push_back(size_t{is_training});
-    for (const auto& child : children) child->append_key(key);
   }
 };
 
 Cell::Cell() : state_(std::make_shared<State>()) {}
 
 namespace {
+
+// As it is written: "Dropout", "Net".
+std::string type_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  const std::string name = text ? text.get() : type.name();
+  const size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
+}
 
 [[noreturn]] void refuse_inputs(size_t count) {
   fail(BALLAST_INVALID_ARGUMENT, "[Cell] called with {} inputs: it has no construct that takes {}",
@@ -70,20 +79,17 @@ std::vector<Tensor> Cell::call_all(const std::vector<Operand>& inputs) {
   auto first = std::find_if(inputs.begin(), inputs.end(),
                             [](const Operand& input) { return !input.is_number(); });
   std::vector<Tensor> tensors;
-  std::vector<TensorType> types;
   for (const Operand& input : inputs) {
     tensors.push_back(first != inputs.end() && input.is_number() ? input.as(first->tensor().dtype())
                                                                  : input.tensor());
   }
-  if (execution_mode() == Mode::kPyNative || Trace::current()) return construct_all(tensors);
-  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
-  // The training flags decide what is traced, so they belong to the signature.
-  std::vector<size_t> key = {tensors.size()};
-  state_->append_key(key);
-  auto entry = state_->compiled.find(
-      types, key,
-      [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });
-  return entry->compiled->run(tensors);
+  return at_line(inputs[0].where(), [&] {
+    if (execution_mode() == Mode::kPyNative || Trace::current()) return construct_all(tensors);
+    auto entry = state_->compiled.find(
+        types_of(tensors), std::vector<size_t>(tensors.size(), 1),
+        [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });
+    return entry->compiled->run(tensors);
+  });
 }
 
 std::vector<Parameter> Cell::parameters() const {
@@ -152,7 +158,13 @@ Cell& Cell::set_train(bool is_training) {
   return *this;
 }
 
-bool Cell::is_training() const { return state_->is_training; }
+bool Cell::is_training() const {
+  return state_->is_training.read([this] { return type_name(typeid(*this)) + "'s training flag"; });
+}
+
+size_t Cell::compile_count() const { return state_->compiled.compile_count(); }
+
+std::string Cell::retrace_reason() const { return state_->compiled.retrace_reason(); }
 
 Parameter Cell::add(const std::string& name, const Tensor& value, bool requires_grad) {
   state_->parameters.emplace_back(value, name, requires_grad);

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ballast::nn {
@@ -30,7 +31,7 @@ class Cell {
   virtual Tensor construct(const Tensor& x, const Tensor& y, const Tensor& z);
   virtual Tensor construct(const Tensor& x, const Tensor& y, const Tensor& z, const Tensor& w);
 
-  // In Mode::kGraph the outermost call is compiled. Errors of ops name the caller's line.
+  // In GRAPH_MODE the outermost call is compiled. Errors of ops name the caller's line.
   Tensor operator()(const Operand& x) { return call({x}); }
   Tensor operator()(const Operand& x, const Operand& y) { return call({x, y}); }
   Tensor operator()(const Operand& x, const Operand& y, const Operand& z) {
@@ -56,6 +57,10 @@ class Cell {
   Cell& set_train(bool is_training = true);  // reaches all sub-cells
   bool is_training() const;
 
+  // Of calls compiled in GRAPH_MODE: how many, and why the last was (JitCache::retrace_reason).
+  size_t compile_count() const;
+  std::string retrace_reason() const;
+
  protected:
   // What a call runs; a cell with several results overrides it. Unless overridden: construct.
   virtual std::vector<Tensor> construct_all(const std::vector<Tensor>& inputs);
@@ -74,3 +79,24 @@ class Cell {
 };
 
 }  // namespace ballast::nn
+
+namespace ballast {
+
+// A jitted cell is compiled whatever the mode; errors of its ops name the line of jit.
+template <class C>
+struct JitForm<C, std::enable_if_t<std::is_base_of_v<nn::Cell, C>>> {
+  static auto of(C cell, const Where& where) {
+    return [cell = std::move(cell), where](const auto&... inputs) mutable {
+      return cell(located(inputs, where)...);
+    };
+  }
+
+ private:
+  static Operand located(const Tensor& tensor, const Where& where) { return {tensor, where}; }
+  template <class Tree>
+  static const Tree& located(const Tree& tree, const Where&) {
+    return tree;
+  }
+};
+
+}  // namespace ballast

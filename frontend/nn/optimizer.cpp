@@ -15,9 +15,18 @@ bool decays_by_name(const Parameter& parameter) {
          parameter.name().find("gamma") == std::string::npos;
 }
 
-void check_distinct(const std::vector<Parameter>& parameters) {
+void check_parameters(const std::vector<Parameter>& parameters) {
+  if (parameters.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[optimizer] there are no parameters to train");
+  }
   std::set<const void*> seen;
   for (const Parameter& parameter : parameters) {
+    if (!parameter.requires_grad()) {
+      fail(BALLAST_INVALID_ARGUMENT,
+           "[optimizer] parameter {} is frozen: its requires_grad is off\n  hint: "
+           "Cell::trainable_params() leaves such parameters out",
+           parameter.name());
+    }
     if (!seen.insert(parameter.id()).second) {
       fail(BALLAST_INVALID_ARGUMENT, "[optimizer] parameter {} is given twice", parameter.name());
     }
@@ -27,7 +36,8 @@ void check_distinct(const std::vector<Parameter>& parameters) {
 }  // namespace
 
 Optimizer::Optimizer(ParameterGroups groups, const LearningRate& learning_rate, float weight_decay,
-                     Decay decay) {
+                     Decay decay)
+    : compiled_(std::make_shared<JitCache>(JitOptions{}, "optimizer")) {
   add_rate(learning_rate, "learning_rate");
   std::vector<size_t> rates;  // by parameter
   for (size_t number = 0; number < groups.groups.size(); ++number) {
@@ -42,7 +52,7 @@ Optimizer::Optimizer(ParameterGroups groups, const LearningRate& learning_rate, 
       gradient_decays_.push_back(decays ? group.weight_decay.value_or(weight_decay) : 0);
     }
   }
-  check_distinct(parameters_);
+  check_parameters(parameters_);
   sort_into_kinds(decay, rates);
 }
 
@@ -132,6 +142,12 @@ std::vector<Tensor> Optimizer::operator()(const std::vector<Tensor>& gradients, 
     fail(BALLAST_INVALID_ARGUMENT, "[optimizer] given {} gradients for {} parameters (at {})",
          gradients.size(), parameters_.size(), to_string(where));
   }
+  if (execution_mode() == Mode::kPyNative || Trace::current()) return update(gradients, where);
+  auto updated = [&](const std::vector<Tensor>& traced) { return update(traced, where); };
+  return internal::call_compiled(*compiled_, updated, gradients);
+}
+
+std::vector<Tensor> Optimizer::update(const std::vector<Tensor>& gradients, const Where& where) {
   std::vector<Tensor> decayed = gradients;
   for (size_t i = 0; i < decayed.size(); ++i) {
     const float decay = gradient_decays_[i];

@@ -4,10 +4,11 @@
 // those of mindspore.nn (2.10), with its rule for weight decay: where parameters are not grouped,
 // those with "beta" or "gamma" in their names do not decay. Learning rates lie on the device: a
 // constant one is a parameter, so that changing it compiles nothing anew; with a schedule the
-// optimizer counts its steps in a parameter too.
+// optimizer counts its steps in a parameter too. In GRAPH_MODE a call outside of jit is compiled.
 #pragma once
 
 #include "frontend/attrs.h"
+#include "frontend/jit.h"
 #include "frontend/nn/learning_rate.h"
 #include "frontend/operand.h"
 
@@ -63,6 +64,7 @@ class Optimizer {
     size_t rate;
     float weight_decay;
   };
+  std::vector<Tensor> update(const std::vector<Tensor>& gradients, const Where& where);
   size_t add_rate(const LearningRate& rate, const std::string& name);
   void sort_into_kinds(Decay decay, const std::vector<size_t>& rates);
 
@@ -72,6 +74,7 @@ class Optimizer {
   std::vector<Kind> kinds_;
   std::vector<float> gradient_decays_;  // by parameter
   Parameter global_step_;
+  std::shared_ptr<JitCache> compiled_;  // for GRAPH_MODE
 };
 
 // param - lr grad; with momentum param - lr a, a' = momentum a + (1 - dampening) grad (grad at the
