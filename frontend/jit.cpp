@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -53,31 +54,55 @@ std::string reason_for(const Entry& now, const Entry* before) {
   return fmt::format("{}", fmt::join(found, "; "));
 }
 
+bool fits(const Entry& entry, const JitCache::Signature& signature, JitLevel level,
+          const std::shared_ptr<Device>& device) {
+  const auto is_same = [](const TensorType& a, const TensorType* b) { return a == *b; };
+  return entry.level == level && entry.device == device &&
+         entry.leaf_counts == signature.leaf_counts &&
+         std::equal(entry.types.begin(), entry.types.end(), signature.types.begin(),
+                    signature.types.end(), is_same) &&
+         entry.flags.hold();
+}
+
 }  // namespace
 
-std::shared_ptr<Entry> JitCache::find(const std::vector<TensorType>& types,
-                                      const std::vector<size_t>& leaf_counts, const Make& make) {
+JitCache::Signature::Signature(const std::vector<Tensor>& leaves, std::vector<size_t> counts)
+    : leaf_counts(std::move(counts)) {
+  types.reserve(leaves.size());
+  for (const Tensor& leaf : leaves) types.push_back(&leaf.type());
+}
+
+JitCache::Signature::Signature(const std::vector<TensorType>& leaves, std::vector<size_t> counts)
+    : leaf_counts(std::move(counts)) {
+  types.reserve(leaves.size());
+  for (const TensorType& leaf : leaves) types.push_back(&leaf);
+}
+
+// On the way of every call: compares, and allocates nothing.
+std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& make) {
   const JitLevel level = options_.level.value_or(default_jit_level());
   const std::shared_ptr<Device> target = device();
-  std::string key(1, static_cast<char>(level));
-  key += std::to_string(reinterpret_cast<uintptr_t>(target.get()));
-  for (size_t count : leaf_counts) key += "," + std::to_string(count);
-  for (const TensorType& type : types) append_key(key, type);
-
   std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<Entry>>& entries = entries_[key];
-  for (const std::shared_ptr<Entry>& entry : entries) {
-    if (entry->flags.hold()) return last_ = entry;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!fits(**entry, signature, level, target)) continue;
+    std::rotate(entries_.begin(), entry, entry + 1);
+    return entries_.front();
   }
-  auto made = std::make_shared<Entry>(Entry{{}, {}, level, target, leaf_counts, types, {}});
-  reason_ = reason_for(*made, last_.get());
+  Entry made{{}, {}, level, target, signature.leaf_counts, {}, {}};
+  for (const TensorType* type : signature.types) made.types.push_back(*type);
+  return add(std::move(made), make);
+}
+
+std::shared_ptr<Entry> JitCache::add(Entry entry, const Make& make) {
+  reason_ = reason_for(entry, entries_.empty() ? nullptr : entries_.front().get());
   if (std::getenv("BALLAST_VERBOSE")) {
     std::fprintf(stderr, "ballast: tracing the %s: %s\n", name_.c_str(), reason_.c_str());
   }
+  auto made = std::make_shared<Entry>(std::move(entry));
   compile(*made, make);
-  entries.push_back(made);
+  entries_.insert(entries_.begin(), made);
   ++compile_count_;
-  return last_ = made;
+  return made;
 }
 
 void JitCache::compile(Entry& entry, const Make& make) const {
@@ -97,8 +122,10 @@ size_t JitCache::compile_count() const {
 
 std::shared_ptr<Entry> JitCache::last() const {
   std::lock_guard lock(mutex_);
-  if (!last_) fail(BALLAST_FAILED_PRECONDITION, "[jit] the function has not been called yet");
-  return last_;
+  if (entries_.empty()) {
+    fail(BALLAST_FAILED_PRECONDITION, "[jit] the function has not been called yet");
+  }
+  return entries_.front();
 }
 
 std::string JitCache::retrace_reason() const {

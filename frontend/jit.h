@@ -12,7 +12,6 @@
 #include "frontend/tree.h"
 
 #include <any>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,12 +32,19 @@ class JitCache {
     FlagsRead flags;
   };
   using Make = std::function<std::vector<Tensor>(const std::vector<Tensor>&, std::any*)>;
+  // What a call is given; borrowed.
+  struct Signature {
+    std::vector<const TensorType*> types;  // of the leaves
+    std::vector<size_t> leaf_counts;       // by argument
+
+    Signature(const std::vector<Tensor>& leaves, std::vector<size_t> counts);
+    Signature(const std::vector<TensorType>& leaves, std::vector<size_t> counts);
+  };
 
   // `name` says in messages what is compiled: "function (at train.cpp:12)".
   JitCache(JitOptions options, std::string name) : options_(options), name_(std::move(name)) {}
   // The entry of a signature, compiled now if it is new.
-  std::shared_ptr<Entry> find(const std::vector<TensorType>& types,
-                              const std::vector<size_t>& leaf_counts, const Make& make);
+  std::shared_ptr<Entry> find(const Signature& signature, const Make& make);
   size_t compile_count() const;
   std::shared_ptr<Entry> last() const;  // the entry used last; throws if there is none
   // Why find() compiled last: what differs from the call before that. "it is the first call",
@@ -46,14 +52,13 @@ class JitCache {
   std::string retrace_reason() const;
 
  private:
+  std::shared_ptr<Entry> add(Entry entry, const Make& make);
   void compile(Entry& entry, const Make& make) const;
 
   JitOptions options_;
   std::string name_;
   mutable std::mutex mutex_;
-  // By signature; several where flags differ.
-  std::map<std::string, std::vector<std::shared_ptr<Entry>>> entries_;
-  std::shared_ptr<Entry> last_;
+  std::vector<std::shared_ptr<Entry>> entries_;  // the one used last in front
   size_t compile_count_ = 0;
   std::string reason_;
 };
@@ -63,17 +68,15 @@ namespace internal {
 // The cache's entry for fn at arguments of these types; `arguments` gives the form only.
 template <class F, class Arguments>
 std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
-                                                const std::vector<TensorType>& types,
-                                                const std::vector<size_t>& leaf_counts,
+                                                const JitCache::Signature& signature,
                                                 const Arguments& arguments) {
-  return cache.find(types, leaf_counts,
-                    [&](const std::vector<Tensor>& traced, std::any* prototype) {
-                      auto value = std::apply(fn, with_leaves(arguments, traced));
-                      std::vector<Tensor> flat = leaves_of(value);
-                      visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
-                      *prototype = std::move(value);
-                      return flat;
-                    });
+  return cache.find(signature, [&](const std::vector<Tensor>& traced, std::any* prototype) {
+    auto value = std::apply(fn, with_leaves(arguments, traced));
+    std::vector<Tensor> flat = leaves_of(value);
+    visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
+    *prototype = std::move(value);
+    return flat;
+  });
 }
 
 // fn(args...), compiled.
@@ -82,8 +85,7 @@ auto call_compiled(JitCache& cache, F& fn, const Args&... args) {
   auto arguments = std::make_tuple(as_argument(args)...);
   using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
   const std::vector<Tensor> leaves = leaves_of(arguments);
-  auto entry = compiled_entry(cache, fn, types_of(leaves), {leaves_of(as_argument(args)).size()...},
-                              arguments);
+  auto entry = compiled_entry(cache, fn, {leaves, {leaf_count(args)...}}, arguments);
   return with_leaves(std::any_cast<const Value&>(entry->prototype), entry->compiled->run(leaves));
 }
 
@@ -109,7 +111,7 @@ class Jit {
   std::shared_ptr<JitCache::Entry> compile(const std::vector<TensorType>& types,
                                            const std::vector<size_t>& leaf_counts,
                                            const Arguments& arguments) {
-    return internal::compiled_entry(*cache_, fn_, types, leaf_counts, arguments);
+    return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, arguments);
   }
 
   size_t compile_count() const { return cache_->compile_count(); }

@@ -52,8 +52,16 @@ void append_leaves(const Tree& tree, std::vector<Tensor>& leaves) {
 }
 
 template <class Tree>
+size_t leaf_count(const Tree& tree) {
+  size_t count = 0;
+  visit_leaves(tree, [&](const Tensor&) { ++count; });
+  return count;
+}
+
+template <class Tree>
 std::vector<Tensor> leaves_of(const Tree& tree) {
   std::vector<Tensor> leaves;
+  leaves.reserve(leaf_count(tree));
   append_leaves(tree, leaves);
   return leaves;
 }

@@ -18,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tests::message_of;
 
 class CheckpointTest : public testing::Test {
  protected:
