@@ -161,7 +161,6 @@ void jit_call(benchmark::State& state) {
       state, [&] { benchmark::DoNotOptimize(fn(a, b)); }, [] { synchronize(); });
 }
 
-
 void options(benchmark::internal::Benchmark* row) {
   row->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(1000)->Repetitions(5);
 }

@@ -49,8 +49,8 @@ OpDef reshape() {
   return op;
 }
 
-// No pass sees through it: what is computed from x and from barrier(x) is computed twice, the latter
-// where it stands in the order of nodes.
+// No pass sees through it: what is computed from x and from barrier(x) is computed twice, the
+// latter where it stands in the order of nodes.
 OpDef barrier() {
   OpDef op;
   op.name = "barrier";
