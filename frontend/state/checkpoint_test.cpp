@@ -69,7 +69,7 @@ TEST_F(CheckpointTest, StrictLoadingChangesNothingUnlessAllFits) {
   EXPECT_EQ(message_of([&] { load_into(target, path_); }),
             "[load_into] " + path_ +
                 " does not fit: 0 loaded; missing: b; unexpected: extra; mismatched: w is f32[2, "
-                "3], the file has f32[3, 2]");
+                "3], the file has f32[3, 2]\n  hint: LoadMode::kPartial loads what fits");
   save_checkpoint(path_, {{"w", Tensor::ones({2, 3})}});
   EXPECT_THAT(message_of([&] { load_into(target, path_); }), HasSubstr("missing: b"));
   EXPECT_THAT(target[0].value().to_host<float>(), testing::Each(0.0f));
