@@ -15,10 +15,3 @@ elseif(BALLAST_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
 endif()
-
-# Has a program look for its leaks, at the right moment, where it is built for that.
-function(ballast_check_leaks target)
-  if(BALLAST_SANITIZE STREQUAL "address")
-    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/leak_check.c")
-  endif()
-endfunction()
