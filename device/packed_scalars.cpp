@@ -1,55 +1,23 @@
 #include "device/packed_scalars.h"
 
+#include "device/kernel_parameter.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <string_view>
-#include <utility>
 
 namespace ballast::device {
 namespace {
 
 constexpr size_t kFewest = 2;  // scalars that are worth a vector
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// "const int _extent": the type without const, and the name; a type of none for pointers.
-struct Parameter {
-  std::string text, type, name;
-
-  explicit Parameter(std::string given) : text(std::move(given)) {
-    if (text.find('*') != std::string::npos) return;
-    std::vector<std::string> words;
-    for (size_t i = 0; i < text.size();) {
-      const size_t start = i;
-      while (i < text.size() && is_word(text[i])) ++i;
-      if (i == start) {
-        ++i;
-      } else if (text.compare(start, i - start, "const") != 0) {
-        words.push_back(text.substr(start, i - start));
-      }
-    }
-    if (words.size() != 2) return;
-    type = words[0];
-    name = words[1];
-  }
-
-  bool is_packed() const { return type == "int" || type == "uint" || type == "float"; }
-};
-
-std::vector<Parameter> parse_parameters(const std::string& list) {
-  std::vector<Parameter> parameters;
-  for (size_t from = 0; from <= list.size();) {
-    const size_t comma = std::min(list.find(',', from), list.size());
-    parameters.emplace_back(list.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parameters;
+bool is_packed(const KernelParameter& parameter) {
+  const std::string& type = parameter.type;
+  return !parameter.is_pointer && (type == "int" || type == "uint" || type == "float");
 }
 
 // "const float _a = as_float(_packed0.s3);"
-std::string unpacked(const Parameter& parameter, size_t number) {
+std::string unpacked(const KernelParameter& parameter, size_t number) {
   const std::string lane =
       fmt::format("_packed{}.s{:x}", number / kPackedLanes, number % kPackedLanes);
   return fmt::format(" const {} {} = as_{}({});\n", parameter.type, parameter.name, parameter.type,
@@ -62,8 +30,9 @@ void pack_kernel(std::string& text, size_t open) {
   if (close == std::string::npos || body == std::string::npos) return;
   std::string kept, declarations;
   size_t count = 0;
-  for (const Parameter& parameter : parse_parameters(text.substr(open + 1, close - open - 1))) {
-    if (parameter.is_packed()) {
+  for (const KernelParameter& parameter :
+       parse_parameters(text.substr(open + 1, close - open - 1))) {
+    if (is_packed(parameter)) {
       declarations += unpacked(parameter, count++);
     } else {
       kept += (kept.empty() ? "" : ",") + parameter.text;

@@ -162,31 +162,6 @@ std::string replace_all(const std::string& text, const char* pattern, const char
   return std::regex_replace(text, std::regex(pattern), replacement);
 }
 
-KernelParameter parse_parameter(const std::string& text) {
-  KernelParameter parameter;
-  parameter.is_pointer = text.find('*') != std::string::npos;
-  std::string type =
-      replace_all(text, R"(\b(?:const|volatile|__\w+|global|local|constant|private)\b)", " ");
-  if (parameter.is_pointer) {
-    type = type.substr(0, type.find('*'));
-  } else {
-    type = replace_all(type, R"(\b\w+\s*$)", "");  // the name
-  }
-  parameter.type = replace_all(replace_all(type, R"(^\s+|\s+$)", ""), R"(\s+)", " ");
-  return parameter;
-}
-
-std::vector<std::string> split_parameters(const std::string& list) {
-  std::vector<std::string> parts;
-  if (list.find_first_not_of(" \t\r\n") == std::string::npos) return parts;
-  for (size_t from = 0; from <= list.size();) {
-    const size_t comma = std::min(list.find(',', from), list.size());
-    parts.push_back(list.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 void StitchUnit::add(const Source& source) {
@@ -243,11 +218,11 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
   KernelFunction function;
   function.name = prefix + entry;
   function.needs_one_item_groups = body.has_barrier();
-  for (const std::string& text : split_parameters(match[2])) {
-    function.parameters.push_back(parse_parameter(text));
+  function.parameters = parse_parameters(match[2]);
+  for (const KernelParameter& parameter : function.parameters) {
     // A __local parameter counts where the body uses it; Halide always passes one.
     std::smatch name;
-    if (std::regex_search(text, name, std::regex(R"(\b(?:__)?local\b.*?(\w+)\s*$)")) &&
+    if (std::regex_search(parameter.text, name, std::regex(R"(\b(?:__)?local\b.*?(\w+)\s*$)")) &&
         body.names.count(name[1]) != 0) {
       function.needs_one_item_groups = true;
     }

@@ -9,6 +9,7 @@
 // does not stop PoCL's), so pointers are rewritten to types that may alias.
 #pragma once
 
+#include "device/kernel_parameter.h"
 #include "device/launch.h"
 
 #include <map>
@@ -21,11 +22,6 @@ namespace ballast::device {
 // Thrown inside stitching only; Stitched::make turns it into its `why`.
 struct StitchRefusal {
   std::string why;
-};
-
-struct KernelParameter {
-  std::string type;  // without address space, `const` and `restrict`: "float", "int"
-  bool is_pointer = false;
 };
 
 // One kernel as a function: `text` defines `name`, which takes the ids (see kIdParameters) and then

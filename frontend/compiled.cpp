@@ -147,20 +147,11 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
   for (const auto& captured : program_.captured) all.push_back(repeat(captured.value));
   ensure_sink(host_slots(all));
 
-  std::vector<ballast_queue_binding> inputs;
-  std::vector<BufferPtr> alive;
+  InputBindings<ballast_queue_binding> inputs;
   for (size_t i = 0; i < all.size(); ++i) {
     const Tensor& data = all[i].data;
     check_queue(all[i], n, i);
-    ballast_queue_binding binding = BALLAST_INIT(ballast_queue_binding);
-    binding.slots = all[i].is_stacked ? static_cast<uint64_t>(data.shape()[0]) : 1;
-    if (data.is_on_host() && data.elements() > 0 && !data.has_buffer()) {
-      binding.host = data.host_data();
-    } else {
-      alive.push_back(data.buffer());
-      binding.buffer = alive.back()->handle();
-    }
-    inputs.push_back(binding);
+    inputs.add(data).slots = all[i].is_stacked ? static_cast<uint64_t>(data.shape()[0]) : 1;
   }
   std::vector<BufferPtr> buffers = take_outputs(n);
   std::vector<ballast_queue_binding> outputs;

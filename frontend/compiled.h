@@ -78,7 +78,7 @@ class Compiled {
   std::vector<State> states_;
   std::vector<Output> outputs_;
   // What one run binds; members, so that a run needs no memory for it.
-  InputBindings input_bindings_;
+  InputBindings<ballast_binding> input_bindings_;
   std::vector<ballast_binding> output_bindings_;
 };
 

@@ -97,7 +97,7 @@ std::vector<Tensor> LoadedFunction::operator()(const std::vector<Tensor>& argume
     fail(BALLAST_INVALID_ARGUMENT, "[load_function] the arguments are{}, the function takes{}",
          given.empty() ? " none" : given, taken.empty() ? " none" : taken);
   }
-  InputBindings inputs;
+  InputBindings<ballast_binding> inputs;
   for (const Tensor& argument : arguments) inputs.add(argument);
   std::vector<Tensor> results;
   std::vector<ballast_binding> outputs;

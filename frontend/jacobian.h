@@ -31,9 +31,8 @@ class Jacobian {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
     return at_line(where_, [&] {
-      return flat.value(run_jacobian(flat.function(), leaves_of(arguments),
-                                     {leaves_of(as_argument(args)).size()...}, position_,
-                                     direction_));
+      return flat.value(run_jacobian(flat.function(), leaves_of(arguments), {leaf_count(args)...},
+                                     position_, direction_));
     });
   }
 

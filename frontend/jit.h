@@ -63,6 +63,10 @@ class JitCache {
   std::string reason_;
 };
 
+// Whether a call of a cell, a gradient function or an optimizer is compiled by itself: the
+// outermost one in GRAPH_MODE.
+inline bool compiles_calls() { return execution_mode() == Mode::kGraph && !Trace::current(); }
+
 namespace internal {
 
 // The cache's entry for fn at arguments of these types; `arguments` gives the form only.

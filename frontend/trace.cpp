@@ -9,22 +9,24 @@ namespace {
 
 thread_local std::vector<Trace*> open_traces;
 
+void check_defined(const std::string& primitive, size_t i, const Tensor& input) {
+  if (!input.defined()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
+  }
+}
+
 std::vector<TensorType> types_of_inputs(const std::string& primitive,
                                         const std::vector<Tensor>& inputs) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) {
-      fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
-    }
+    check_defined(primitive, i, inputs[i]);
     types.push_back(inputs[i].type());
   }
   return types;
 }
 
 void check_value(const std::string& primitive, size_t i, const Tensor& input) {
-  if (!input.defined()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
-  }
+  check_defined(primitive, i, input);
   if (input.is_traced()) {
     fail(BALLAST_FAILED_PRECONDITION,
          "[{}] input {} is a traced {} whose trace has ended: it leaked out of a traced function",

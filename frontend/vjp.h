@@ -50,7 +50,7 @@ class GradFunction {
 
   template <class... Args>
   auto operator()(const Args&... args) {
-    if (execution_mode() == Mode::kPyNative || Trace::current()) return differentiate(args...);
+    if (!compiles_calls()) return differentiate(args...);
     if (!compiled_) compiled_ = std::make_shared<JitCache>(JitOptions{}, "gradient function");
     auto differentiated = [this](const auto&... traced) { return differentiate(traced...); };
     return call_compiled(*compiled_, differentiated, args...);
@@ -61,8 +61,8 @@ class GradFunction {
   auto differentiate(const Args&... args) {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
-    std::vector<Tensor> results = run_grad(flat.function(), leaves_of(arguments),
-                                           {leaves_of(as_argument(args)).size()...}, request_);
+    std::vector<Tensor> results =
+        run_grad(flat.function(), leaves_of(arguments), {leaf_count(args)...}, request_);
     auto next = results.cbegin();
     auto value = flat.value(next);
     std::vector<Tensor> gradients(next, results.cend());

@@ -53,8 +53,8 @@ class Vmap {
     auto arguments = std::make_tuple(as_argument(args)...);
     Flattened flat(fn_, arguments);
     return at_line(where_, [&] {
-      return flat.value(run_vmap(flat.function(), leaves_of(arguments),
-                                 {leaves_of(as_argument(args)).size()...}, in_axes_, out_axes_));
+      return flat.value(run_vmap(flat.function(), leaves_of(arguments), {leaf_count(args)...},
+                                 in_axes_, out_axes_));
     });
   }
 

@@ -13,6 +13,8 @@ bool has_effect(const Node& node) {
   });
 }
 
+bool runs_on_host(const Node& node) { return !node.regions.empty() || node.op->effect; }
+
 void run_effect(device::Stream& stream, const OpCall& call,
                 const std::vector<device::Buffer*>& buffers) {
   std::vector<std::vector<uint8_t>> inputs;

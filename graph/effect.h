@@ -17,6 +17,9 @@ TensorType token_type();
 // Whether the node, or one inside of its regions, is an effect.
 bool has_effect(const Node& node);
 
+// Whether an executable runs the node between its command lists: an effect, or control flow.
+bool runs_on_host(const Node& node);
+
 // Waits for the inputs, the first of `buffers`, and runs the effect on their bytes.
 void run_effect(device::Stream& stream, const OpCall& call,
                 const std::vector<device::Buffer*>& buffers);

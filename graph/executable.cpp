@@ -1,6 +1,7 @@
 #include "graph/executable.h"
 
 #include "graph/control.h"
+#include "graph/effect.h"
 #include "graph/text.h"
 #include "kernels/tune.h"
 
@@ -23,9 +24,6 @@ constexpr uint64_t kStitchBytes = 64 * 1024;
 
 // What an executable's text shows of a constant.
 constexpr size_t kShownConstantBytes = 16;
-
-// Between command lists rather than in one.
-bool runs_on_host(const Node& node) { return !node.regions.empty() || node.op->effect; }
 
 }  // namespace
 

@@ -57,8 +57,8 @@ void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buff
     views.push_back(Buffer::view(buffers.back()->shared_from_this(), region.offset, region.bytes));
     slots.push_back(views.back().get());
   }
+  const std::vector<Buffer*>& operands = slots.empty() ? buffers : slots;
   for (const device::Launch& launch : plan_.launches) {
-    const std::vector<Buffer*>& operands = slots.empty() ? buffers : slots;
     stream.submit(launch, operands.data(), operands.size());
   }
 }

@@ -1,10 +1,10 @@
 // What one process exports another runs, with the bits that jit gives here.
 #include "frontend/ballast_frontend.h"
 #include "frontend/test_support.h"
+#include "tests/support/run_command.h"
 
 #include <gmock/gmock.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -37,12 +37,8 @@ std::vector<std::vector<float>> run_elsewhere(const std::string& path,
   std::string command = fmt::format("'{}' '{}' '{}' '{}'", RUN_EXPORTED, BALLAST_PLUGIN_FILE, path,
                                     device ? device : "");
   for (float value : inputs) command += fmt::format(" {}", value);
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string text;
-  char buffer[4096];
-  for (size_t got = 0; (got = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
-    text.append(buffer, got);
-  EXPECT_EQ(pclose(pipe), 0) << text;
+  const auto [status, text] = run_command(command);
+  EXPECT_EQ(status, 0) << text;
   std::vector<std::vector<float>> lines(1);
   for (const char* next = text.c_str(); *next != '\0';) {
     char* end = nullptr;

@@ -1,13 +1,13 @@
 // The programs of the seeds, run as a user runs them: they print what they promise, their losses
 // are JAX's (tests/fixtures/make_seed_losses.py), and eager, jit and sink give the same bits where
 // they run the same kernels.
+#include "tests/support/run_command.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -19,29 +19,18 @@ namespace ballast {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::Outcome;
+using tests::run_command;
 using Values = std::vector<double>;
 using Records = std::map<std::string, Values>;
 
 constexpr double kTolerance = 1e-4;  // relative
 
-struct Outcome {
-  int status = 0;
-  std::string text;  // of stdout and stderr
-};
-
 // Programs leave their files in the folder.
 Outcome run_program(const std::string& name, const std::string& options,
                     const std::string& folder = ".") {
   const std::string program = BALLAST_EXAMPLES_DIR "/" + name + "/" + name;
-  FILE* pipe =
-      popen(("cd '" + folder + "' && '" + program + "' " + options + " 2>&1").c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer{};
-  while (size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.text.append(buffer.data(), count);
-  }
-  outcome.status = pclose(pipe);
-  return outcome;
+  return run_command("cd '" + folder + "' && '" + program + "' " + options + " 2>&1");
 }
 
 struct Program {

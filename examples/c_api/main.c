@@ -1,45 +1,15 @@
 /* The C ABI without a frontend: opens the plugin, adds two vectors eagerly, then compiles the graph
  * total = total + (x + y) * x and runs it three times.
  * usage: ballast_c_api LIBBALLAST_SO [DEVICE] */
-#include <ballast/ballast.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "examples/c_api/plugin.h"
 
 enum { kCount = 4, kBytes = kCount * sizeof(float) };
 
-static const ballast_api* api;
 static ballast_device* device;
 static ballast_stream* stream;
 static const ballast_tensor_desc descs[2] = {
     {sizeof(ballast_tensor_desc), NULL, BALLAST_F32, 1, {kCount}},
     {sizeof(ballast_tensor_desc), NULL, BALLAST_F32, 1, {kCount}}}; /* of x and y */
-
-static ballast_str text(const char* s) {
-  ballast_str str = {s, strlen(s)};
-  return str;
-}
-
-/* Every call answers NULL, or an error that is ours to destroy. */
-static void check(ballast_error* error) {
-  if (error == NULL) return;
-  ballast_str why = api->error_message(error);
-  fprintf(stderr, "error %d: %.*s\n", api->error_code(error), (int)why.size, why.data);
-  api->error_destroy(error);
-  exit(1);
-}
-
-static void load(const char* path) {
-  char why[256] = "no " BALLAST_ENTRY_SYMBOL;
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  void* symbol = library ? dlsym(library, BALLAST_ENTRY_SYMBOL) : NULL;
-  ballast_get_api_fn get_api;
-  memcpy(&get_api, &symbol, sizeof(get_api)); /* ISO C has no cast from object to function */
-  if (!get_api || get_api(BALLAST_ABI_CURRENT, BALLAST_ABI_CURRENT, &api, why, sizeof(why)) != 0)
-    exit(fprintf(stderr, "%s: %s\n", path, library ? why : dlerror()) > 0);
-  check(api->plugin_init(NULL));
-}
 
 static ballast_buffer* buffer_of(const float* values) {
   ballast_buffer* buffer;
@@ -101,7 +71,7 @@ static ballast_executable* compile(void) {
 
 int main(int argc, char** argv) {
   const float x[kCount] = {1, 2, 3, 4}, y[kCount] = {10, 20, 30, 40}, zeros[kCount] = {0};
-  load(argc > 1 ? argv[1] : "libballast.so");
+  load_plugin(argc > 1 ? argv[1] : "libballast.so", BALLAST_ABI_CURRENT);
   check(api->device->device_open(text(argc > 2 ? argv[2] : ""), NULL, &device));
   check(api->device->stream_default(device, &stream));
 

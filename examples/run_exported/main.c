@@ -1,42 +1,12 @@
 /* Runs a function that a frontend has exported, by the plugin alone: feeds its f32 inputs with the
  * numbers of the command line, in turn (where there are none left: 0), and prints its outputs.
  * usage: run_exported LIBBALLAST_SO FILE DEVICE [NUMBER...] */
-#include <ballast/ballast.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "examples/c_api/plugin.h"
 
 enum { kMostValues = 64 };
 
-static const ballast_api* api;
 static ballast_device* device;
 static ballast_stream* stream;
-
-static ballast_str text(const char* s) {
-  ballast_str str = {s, strlen(s)};
-  return str;
-}
-
-/* Every call answers NULL, or an error that is ours to destroy. */
-static void check(ballast_error* error) {
-  if (error == NULL) return;
-  ballast_str why = api->error_message(error);
-  fprintf(stderr, "error %d: %.*s\n", api->error_code(error), (int)why.size, why.data);
-  api->error_destroy(error);
-  exit(1);
-}
-
-static void load_plugin(const char* path) {
-  char why[256] = "no " BALLAST_ENTRY_SYMBOL;
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  void* symbol = library ? dlsym(library, BALLAST_ENTRY_SYMBOL) : NULL;
-  ballast_get_api_fn get_api;
-  memcpy(&get_api, &symbol, sizeof(get_api)); /* ISO C has no cast from object to function */
-  if (!get_api || get_api(BALLAST_ABI_VERSION(1, 2), BALLAST_ABI_CURRENT, &api, why, sizeof(why)))
-    exit(fprintf(stderr, "%s: %s\n", path, library ? why : dlerror()) > 0);
-  check(api->plugin_init(NULL));
-}
 
 /* What input or output number `index` is: the number of its elements, all f32. */
 static uint64_t describe(ballast_executable* function, int32_t kind, uint64_t index) {
@@ -75,7 +45,7 @@ int main(int argc, char** argv) {
   ballast_executable_info info = BALLAST_INIT(ballast_executable_info);
   ballast_binding inputs[kMostValues], outputs[kMostValues];
   if (argc < 4) exit(fprintf(stderr, "usage: %s LIBBALLAST_SO FILE DEVICE [NUMBER...]\n", argv[0]));
-  load_plugin(argv[1]);
+  load_plugin(argv[1], BALLAST_ABI_VERSION(1, 2));
   check(api->device->device_open(text(argv[3]), NULL, &device));
   check(api->device->stream_default(device, &stream));
 

@@ -84,7 +84,7 @@ std::vector<Tensor> Cell::call_all(const std::vector<Operand>& inputs) {
                                                                  : input.tensor());
   }
   return at_line(inputs[0].where(), [&] {
-    if (execution_mode() == Mode::kPyNative || Trace::current()) return construct_all(tensors);
+    if (!compiles_calls()) return construct_all(tensors);
     auto entry = state_->compiled.find(
         {tensors, std::vector<size_t>(tensors.size(), 1)},
         [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });

@@ -142,7 +142,7 @@ std::vector<Tensor> Optimizer::operator()(const std::vector<Tensor>& gradients, 
     fail(BALLAST_INVALID_ARGUMENT, "[optimizer] given {} gradients for {} parameters (at {})",
          gradients.size(), parameters_.size(), to_string(where));
   }
-  if (execution_mode() == Mode::kPyNative || Trace::current()) return update(gradients, where);
+  if (!compiles_calls()) return update(gradients, where);
   auto updated = [&](const std::vector<Tensor>& traced) { return update(traced, where); };
   return internal::call_compiled(*compiled_, updated, gradients);
 }

@@ -22,8 +22,7 @@ Graph fold_constants(const Graph& graph, const Evaluate& evaluate) {
     const bool results_are_small =
         std::all_of(old.outputs.begin(), old.outputs.end(),
                     [&](ValueId id) { return graph.value(id).type.bytes() <= kLargestFolded; });
-    const bool is_pure = old.regions.empty() && !has_effect(old);
-    if (!inputs_are_constant || !results_are_small || !is_pure) {
+    if (!inputs_are_constant || !results_are_small || runs_on_host(old)) {
       rewrite.keep(old);
       continue;
     }

@@ -18,7 +18,7 @@ Graph merge_common_subexpressions(const Graph& graph) {
   }
   std::map<std::tuple<const OpDef*, Attrs, std::vector<ValueId>>, std::vector<ValueId>> nodes;
   for (const Node& node : graph.nodes()) {
-    if (!node.regions.empty() || has_effect(node)) {
+    if (runs_on_host(node)) {
       rewrite.keep(node);
       continue;
     }
