@@ -33,10 +33,10 @@ Executable::Executable(const device::DevicePtr& device, const Graph& graph,
       options_(options),
       graph_(optimize(graph, options.level, device)),
       text_(print(graph_, kShownConstantBytes)),
-      is_bound_(graph_.states().size()),
+      bound_(graph_.states().size()),
       input_slots_(graph_.inputs().size()),
       output_slots_(graph_.outputs().size()) {
-  for (size_t i = 0; i < is_bound_.size(); ++i) states_.push_back(Buffer::create(device_, 0));
+  for (size_t i = 0; i < bound_.size(); ++i) states_.push_back(Buffer::create(device_, 0));
   record();
   choose_replay();
 }
@@ -183,20 +183,17 @@ void Executable::bind_state(size_t index, const BufferPtr& buffer) {
   if (buffer->device() != device_) {
     fail(Code::kInvalidArgument, "[bind_state] state \"{}\": buffer of another device", state.name);
   }
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (i != index && states_[i] == buffer) {
-      fail(Code::kInvalidArgument, "[bind_state] states {} and {} would share a buffer", i, index);
-    }
-  }
   const Busy busy(*this);
-  if (states_[index] == buffer) return;
+  if (bound_[index] == buffer) return;
+  const BufferPtr own = Buffer::view(buffer, 0, buffer->size());
   for (Segment& segment : segments_) {
-    if (segment.list) segment.list->rebind(states_[index].get(), buffer);
-    if (segment.control) segment.control->rebind(states_[index].get(), buffer);
+    if (segment.list) segment.list->rebind(states_[index].get(), own);
+    if (segment.control) segment.control->rebind(states_[index].get(), own);
   }
-  if (stitched_) stitched_->rebind(states_[index].get(), buffer);
-  states_[index] = buffer;
-  is_bound_[index] = true;
+  if (stitched_) stitched_->rebind(states_[index].get(), own);
+  states_[index] = own;
+  bound_[index] = buffer;
+  are_states_checked_ = false;
 }
 
 void Executable::run(device::Stream& stream, const std::vector<InputBinding>& inputs,
@@ -205,8 +202,8 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
     fail(Code::kInvalidArgument, "[executable_run] takes {} inputs and {} outputs, got {} and {}",
          input_slots_.size(), output_slots_.size(), inputs.size(), outputs.size());
   }
-  check_states_bound();
   const Busy busy(*this);
+  check_states();
   std::vector<BufferPtr> bindings;
   bindings.reserve(inputs.size() + outputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -246,12 +243,23 @@ const BufferPtr& Executable::output_slot(size_t i) {
   return output_slots_[i];
 }
 
-void Executable::check_states_bound() const {
-  auto unbound = std::find(is_bound_.begin(), is_bound_.end(), false);
-  if (unbound == is_bound_.end()) return;
-  const size_t i = static_cast<size_t>(unbound - is_bound_.begin());
-  fail(Code::kFailedPrecondition, "[executable_run] state {} (\"{}\") is not bound", i,
-       graph_.value(graph_.states()[i]).name);
+void Executable::check_states() {
+  if (are_states_checked_) return;
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    if (!bound_[i]) {
+      fail(Code::kFailedPrecondition, "[executable_run] state {} (\"{}\") is not bound", i,
+           graph_.value(graph_.states()[i]).name);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      const bool is_updated = graph_.updates()[i] != kNoValue || graph_.updates()[j] != kNoValue;
+      if (bound_[i] != bound_[j] || !is_updated) continue;
+      fail(Code::kInvalidArgument,
+           "[executable_run] states {} and {} share a buffer, and not all "
+           "of them are only read",
+           j, i);
+    }
+  }
+  are_states_checked_ = true;
 }
 
 void Executable::check_input_size(size_t i, uint64_t size) const {
@@ -270,7 +278,7 @@ void Executable::check_output_size(size_t i, uint64_t size) const {
 void Executable::check_outputs_apart(const std::vector<BufferPtr>& bindings) const {
   for (size_t i = input_slots_.size(); i < bindings.size(); ++i) {
     const bool is_bound_twice = std::count(bindings.begin(), bindings.end(), bindings[i]) > 1;
-    const bool is_state = std::count(states_.begin(), states_.end(), bindings[i]) > 0;
+    const bool is_state = std::count(bound_.begin(), bound_.end(), bindings[i]) > 0;
     if (!is_bound_twice && !is_state) continue;
     fail(Code::kInvalidArgument, "[executable_run] the buffer of output {} is also {}",
          i - input_slots_.size(), is_state ? "a state" : "another input or output");

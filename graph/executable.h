@@ -57,7 +57,8 @@ class Executable {
   // Memory of the executable's own for an input that must be copied, or an output that is dropped.
   const device::BufferPtr& input_slot(size_t i);
   const device::BufferPtr& output_slot(size_t i);
-  void check_states_bound() const;
+  // Every state has a buffer, and one that the graph updates has it alone.
+  void check_states();
   void check_input_size(size_t i, uint64_t size) const;
   void check_output_size(size_t i, uint64_t size) const;
   // `bindings`: inputs, then outputs. An output is written while inputs and states are still read.
@@ -98,9 +99,12 @@ class Executable {
   std::map<std::pair<uint64_t, uint64_t>, device::BufferPtr> arena_views_;
   std::map<ValueId, device::BufferPtr> constants_;
   uint64_t constant_bytes_ = 0;
-  uint64_t touched_bytes_ = 0;             // by all nodes of one run: an estimate of its work
-  std::vector<device::BufferPtr> states_;  // placeholders of no size until bound
-  std::vector<bool> is_bound_;
+  uint64_t touched_bytes_ = 0;  // by all nodes of one run: an estimate of its work
+  // What is bound; null until then. Two states that are only read may share a buffer.
+  std::vector<device::BufferPtr> bound_;
+  // The same memory as the recordings know it, an object for each state: rebinding looks for that.
+  std::vector<device::BufferPtr> states_;
+  bool are_states_checked_ = false;
   std::vector<device::BufferPtr> input_slots_, output_slots_;
   std::vector<Segment> segments_;
   size_t launch_count_ = 0, submit_count_ = 0;

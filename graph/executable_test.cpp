@@ -129,6 +129,29 @@ TEST(Executable, StatesSwapAndOutputsMayBeInputs) {
   }
 }
 
+TEST(Executable, StatesTradeBuffersAndShareOnesThatAreOnlyRead) {
+  const Graph g = parse(
+      "ballast.graph 1\nstate %0 \"s\": f32[3]\nstate %1 \"t\": f32[3]\nstate %2 \"u\": f32[3]\n"
+      "%3 = sub(%0, %1) : f32[3]\n%4 = add(%0, %2) : f32[3]\nupdate %2 = %4\noutput %3\n");
+  for (Replay replay : {Replay::kList, Replay::kStitch}) {
+    Executable exe(test_device(), g, {Level::kO1, replay});
+    const BufferPtr s = upload({1, 2, 3}), t = upload({40, 50, 60}), u = upload({0, 0, 0});
+    const BufferPtr difference = upload({0, 0, 0});
+    auto run = [&](const std::vector<BufferPtr>& states) {
+      for (size_t i = 0; i < states.size(); ++i) exe.bind_state(i, states[i]);
+      exe.run(test_device()->default_stream(), {}, {difference});
+      return download(difference);
+    };
+    EXPECT_EQ(run({s, t, u}), (std::vector<float>{-39, -48, -57}));
+    EXPECT_EQ(run({t, s, u}), (std::vector<float>{39, 48, 57}));
+    EXPECT_EQ(download(u), (std::vector<float>{41, 52, 63}));
+    EXPECT_EQ(run({s, s, u}), (std::vector<float>{0, 0, 0}));
+    EXPECT_EQ(run({u, t, s}), (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(download(s), (std::vector<float>{43, 56, 69}));
+    expect_error(Code::kInvalidArgument, "states 0 and 2 share a buffer", [&] { run({s, t, s}); });
+  }
+}
+
 TEST(Executable, OutputsMayBeDropped) {
   Executable exe(test_device(),
                  parse("ballast.graph 1\ninput %0 \"x\": f32[3]\n"
@@ -165,7 +188,10 @@ TEST(Executable, MistakesAreNamed) {
   expect_error(Code::kInvalidArgument, "state \"w\" is f32[1, 3] (12 bytes), the buffer has 4",
                [&] { exe.bind_state(0, upload({0})); });
   exe.bind_state(0, state);
-  expect_error(Code::kInvalidArgument, "would share a buffer", [&] { exe.bind_state(2, state); });
+  for (size_t i = 1; i < 4; ++i) exe.bind_state(i, state);
+  expect_error(Code::kInvalidArgument, "states 0 and 1 share a buffer", [&] {
+    exe.run(stream, {x, t}, {nullptr});
+  });
   for (size_t i = 1; i < 4; ++i) exe.bind_state(i, upload(std::vector<float>(3)));
   expect_error(Code::kInvalidArgument, "takes 2 inputs and 1 outputs, got 1 and 1",
                [&] { exe.run(stream, {x}, {nullptr}); });

@@ -50,7 +50,7 @@ class Window {
 
 Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
     : executable_(std::move(executable)), max_slots_(max_slots) {
-  executable_->check_states_bound();
+  executable_->check_states();
   const size_t input_count = executable_->graph().inputs().size();
   const size_t output_count = executable_->graph().outputs().size();
   for (size_t i = 0; i < input_count; ++i) {
@@ -64,7 +64,7 @@ Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
 
 Sink::Sink(std::shared_ptr<Executable> executable)
     : executable_(std::move(executable)), max_slots_(0) {
-  executable_->check_states_bound();
+  executable_->check_states();
 }
 
 Sink::Lane Sink::make_lane(const BufferPtr& queue, uint64_t slots, uint64_t bytes) {
@@ -144,6 +144,7 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
          graph.inputs().size(), graph.outputs().size(), inputs.size(), outputs.size());
   }
   const Executable::Busy busy(*executable_);
+  executable_->check_states();
   steps_done_ = 0;
   is_cancelled_ = false;
   std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
