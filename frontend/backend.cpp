@@ -38,6 +38,12 @@ Buffer::~Buffer() {
   if (ballast_error* error = api.device->buffer_release(handle_)) api.error_destroy(error);
 }
 
+BufferPtr copy_of(const Buffer& buffer) {
+  BufferPtr copy = buffer.device()->allocate(buffer.bytes());
+  buffer.device()->copy(*copy, 0, buffer, 0, buffer.bytes());
+  return copy;
+}
+
 // An op prepared for one signature. Immutable once made.
 struct Device::Prepared {
   ballast_op* op = nullptr;

@@ -8,10 +8,12 @@
 
 #include <ballast/ballast.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ballast {
@@ -31,11 +33,40 @@ class Buffer {
   const std::shared_ptr<Device>& device() const { return device_; }
 
  private:
+  friend class KeptBuffer;
+  friend bool is_shared(const std::shared_ptr<Buffer>& buffer);
   std::shared_ptr<Device> device_;
   ballast_buffer* handle_ = nullptr;
   uint64_t bytes_;
+  std::atomic<int64_t> keepers_{0};
 };
 using BufferPtr = std::shared_ptr<Buffer>;
+
+// Holds a buffer in order to use its memory again once nobody else has it, not for its value.
+class KeptBuffer {
+ public:
+  explicit KeptBuffer(BufferPtr buffer) : buffer_(std::move(buffer)) { ++buffer_->keepers_; }
+  ~KeptBuffer() {
+    if (buffer_) --buffer_->keepers_;
+  }
+  KeptBuffer(KeptBuffer&&) = default;
+  KeptBuffer& operator=(KeptBuffer&& o) noexcept {
+    buffer_.swap(o.buffer_);
+    return *this;
+  }
+
+  const BufferPtr& get() const { return buffer_; }
+  bool is_free() const { return buffer_.use_count() == 1; }
+
+ private:
+  BufferPtr buffer_;
+};
+
+// Whether the value in it has an owner beside the caller, so that it must not be written over.
+inline bool is_shared(const BufferPtr& buffer) { return buffer.use_count() > 1 + buffer->keepers_; }
+
+// A buffer with the same bytes.
+BufferPtr copy_of(const Buffer& buffer);
 
 struct DeviceOptions {
   uint64_t memory_limit = 0;  // bytes; 0: none

@@ -15,14 +15,14 @@ constexpr size_t kKeptOutputs = 2;
 }  // namespace
 
 struct Compiled::State {
-  Parameter parameter;
+  Parameter parameter;  // undefined: a donated argument
   bool is_updated;
   std::weak_ptr<Buffer> bound;  // weak: it must not count as an owner of the parameter's buffer
 };
 
 struct Compiled::Output {
   TensorType type;
-  std::vector<BufferPtr> kept;
+  std::vector<KeptBuffer> kept;
 };
 
 TensorType Queue::step_type() const {
@@ -35,10 +35,19 @@ TensorType Queue::step_type() const {
   return {type.dtype, Shape(type.shape.begin() + 1, type.shape.end())};
 }
 
-Compiled::Compiled(Program program, const JitOptions& options)
-    : program_(std::move(program)), options_(options), device_(device()) {
-  Lowered lowered = lower(program_, *device_, options_);
+Compiled::Compiled(Program program, const JitOptions& options, std::vector<Donated> donated)
+    : program_(std::move(program)),
+      options_(options),
+      device_(device()),
+      donated_(std::move(donated)) {
+  choose_outputs(donated_, program_);
+  std::sort(donated_.begin(), donated_.end(),
+            [](const Donated& a, const Donated& b) { return a.leaf < b.leaf; });
+  Lowered lowered = lower(program_, *device_, options_, donated_);
   executable_ = lowered.executable;
+  for (const Donated& argument : donated_) {
+    if (argument.output) donated_states_.push_back({{}, true, {}});
+  }
   for (size_t i = 0; i < lowered.states.size(); ++i) {
     states_.push_back({lowered.states[i], lowered.is_updated[i], {}});
   }
@@ -53,47 +62,71 @@ Compiled::~Compiled() {
   if (ballast_error* error = api.graph->executable_release(executable_)) api.error_destroy(error);
 }
 
+void Compiled::bind_state(State& state, size_t index, const BufferPtr& buffer) {
+  if (state.bound.lock() == buffer) return;
+  check(plugin().graph->executable_bind_state(executable_, index, buffer->handle()));
+  if (sink_) check(plugin().sink->sink_update(sink_, index, buffer->handle()));
+  state.bound = buffer;
+}
+
 void Compiled::bind_states() {
-  for (size_t i = 0; i < states_.size(); ++i) {
-    State& state = states_[i];
-    const BufferPtr& buffer = state.parameter.bound_buffer(state.is_updated);
-    if (state.bound.lock() == buffer) continue;
-    check(plugin().graph->executable_bind_state(executable_, i, buffer->handle()));
-    if (sink_) check(plugin().sink->sink_update(sink_, i, buffer->handle()));
-    state.bound = buffer;
+  size_t index = donated_states_.size();
+  for (State& state : states_) {
+    bind_state(state, index++, state.parameter.bound_buffer(state.is_updated));
   }
 }
 
-std::vector<BufferPtr> Compiled::take_outputs(uint64_t n) {
-  std::vector<BufferPtr> taken;
-  taken.reserve(outputs_.size());
-  for (Output& output : outputs_) {
-    uint64_t bytes = output.type.bytes() * n;
-    auto& kept = output.kept;
-    auto free = std::find_if(kept.begin(), kept.end(), [&](const BufferPtr& buffer) {
-      return buffer.use_count() == 1 && buffer->bytes() == bytes;
-    });
-    BufferPtr buffer = free != kept.end() ? *free : device_->allocate(bytes);
-    if (free != kept.end()) kept.erase(free);
-    if (kept.size() == kKeptOutputs) kept.erase(kept.begin());
-    kept.push_back(buffer);
-    taken.push_back(std::move(buffer));
+// Returns the memory of the outputs that take an argument's, null for others.
+std::vector<BufferPtr> Compiled::bind_donated(const std::vector<Tensor>& arguments) {
+  std::vector<BufferPtr> taken(outputs_.size());
+  size_t index = 0;
+  for (const Donated& argument : donated_) {
+    if (!argument.output) continue;
+    taken[*argument.output] = arguments[argument.leaf].buffer_to_donate();
+    bind_state(donated_states_[index], index, taken[*argument.output]);
+    ++index;
   }
   return taken;
 }
 
-std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments) {
+void Compiled::bind_inputs(const std::vector<Tensor>& arguments) {
+  input_bindings_.clear();
+  auto donated = donated_.begin();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_donated = donated != donated_.end() && donated->leaf == i;
+    const bool is_state = is_donated && donated->output;
+    if (is_donated) ++donated;
+    if (!is_state) input_bindings_.add(arguments[i]);
+  }
+  for (const auto& captured : program_.captured) input_bindings_.add(captured.value);
+}
+
+BufferPtr Compiled::take_output(Output& output, uint64_t n) {
+  const uint64_t bytes = output.type.bytes() * n;
+  auto& kept = output.kept;
+  auto free = std::find_if(kept.begin(), kept.end(), [&](const KeptBuffer& buffer) {
+    return buffer.is_free() && buffer.get()->bytes() == bytes;
+  });
+  BufferPtr buffer = free != kept.end() ? free->get() : device_->allocate(bytes);
+  if (free != kept.end()) kept.erase(free);
+  if (kept.size() == kKeptOutputs) kept.erase(kept.begin());
+  kept.emplace_back(buffer);
+  return buffer;
+}
+
+std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments, const Where& where) {
   std::lock_guard lock(mutex_);
   bind_states();
-  input_bindings_.clear();
+  bind_inputs(arguments);
+  std::vector<BufferPtr> buffers = bind_donated(arguments);
   output_bindings_.clear();
-  for (const Tensor& argument : arguments) input_bindings_.add(argument);
-  for (const auto& captured : program_.captured) input_bindings_.add(captured.value);
-  std::vector<BufferPtr> buffers = take_outputs(1);
-  for (const BufferPtr& buffer : buffers) {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i]) continue;
+    buffers[i] = take_output(outputs_[i], 1);
     output_bindings_.push_back(BALLAST_INIT(ballast_binding));
-    output_bindings_.back().buffer = buffer->handle();
+    output_bindings_.back().buffer = buffers[i]->handle();
   }
+  for (const Donated& argument : donated_) arguments[argument.leaf].donate(argument.name, where);
   ballast_error* error = plugin().graph->executable_run(
       executable_, device_->stream(), input_bindings_.data(), input_bindings_.size(),
       sizeof(ballast_binding), output_bindings_.data(), output_bindings_.size(),
@@ -142,6 +175,10 @@ void check_queue(const Queue& queue, uint64_t n, size_t number) {
 
 std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& queues) {
   std::lock_guard lock(mutex_);
+  if (!donated_.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[sink] {} is donated, but a queue keeps its values",
+         *donated_[0].name);
+  }
   bind_states();
   std::vector<Queue> all = queues;
   for (const auto& captured : program_.captured) all.push_back(repeat(captured.value));
@@ -153,11 +190,12 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
     check_queue(all[i], n, i);
     inputs.add(data).slots = all[i].is_stacked ? static_cast<uint64_t>(data.shape()[0]) : 1;
   }
-  std::vector<BufferPtr> buffers = take_outputs(n);
+  std::vector<BufferPtr> buffers;
   std::vector<ballast_queue_binding> outputs;
-  for (const BufferPtr& buffer : buffers) {
+  for (Output& output : outputs_) {
+    buffers.push_back(take_output(output, n));
     outputs.push_back(BALLAST_INIT(ballast_queue_binding));
-    outputs.back().buffer = buffer->handle();
+    outputs.back().buffer = buffers.back()->handle();
     outputs.back().slots = n;
   }
   check(plugin().sink->sink_run(sink_, device_->stream(), n, inputs.data(), inputs.size(),
@@ -184,6 +222,9 @@ CompiledInfo Compiled::info() {
   info.naive_bytes = abi.naive_bytes;
   info.lower_bound_bytes = abi.lower_bound_bytes;
   info.constant_bytes = abi.constant_bytes;
+  for (const Donated& argument : donated_) {
+    if (argument.output) info.donated_bytes += outputs_[*argument.output].type.bytes();
+  }
   info.replay = static_cast<Replay>(abi.replay);
   info.level = static_cast<JitLevel>(abi.level);
   info.text = from_abi(abi.text);

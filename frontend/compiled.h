@@ -5,6 +5,7 @@
 
 #include "frontend/binding.h"
 #include "frontend/context.h"
+#include "frontend/donation.h"
 #include "frontend/program.h"
 
 #include <ballast/graph.h>
@@ -22,7 +23,16 @@ enum class Replay : int32_t { kAuto = 1, kList = 2, kNative = 3, kStitch = 4 }; 
 struct JitOptions {
   std::optional<JitLevel> level;  // unset: default_jit_level()
   Replay replay = Replay::kAuto;
+  // Numbers of the arguments whose memory a call may take (donation.h). None of them may be a
+  // parameter, given twice in one call, or closed over.
+  std::vector<size_t> donate = {};
 };
+// jit(f, donate({0})): JAX's donate_argnums.
+inline JitOptions donate(std::vector<size_t> arguments) {
+  JitOptions options;
+  options.donate = std::move(arguments);
+  return options;
+}
 
 struct CompiledInfo {
   uint64_t launch_count = 0;       // kernels per run, before stitching
@@ -32,6 +42,7 @@ struct CompiledInfo {
   uint64_t naive_bytes = 0;        // each temporary with memory of its own
   uint64_t lower_bound_bytes = 0;  // largest sum of temporaries alive at once
   uint64_t constant_bytes = 0;
+  uint64_t donated_bytes = 0;     // of the outputs that are written into donated arguments
   uint64_t sink_allocations = 0;  // made during sink runs
   double sink_submits_per_step = 0;
   Replay replay = Replay::kAuto;
@@ -51,22 +62,28 @@ inline Queue repeat(Tensor tensor) { return {std::move(tensor), false}; }
 
 class Compiled {
  public:
-  Compiled(Program program, const JitOptions& options);
+  // options.donate is ignored: `donated` says which leaves are, their outputs still to be chosen.
+  Compiled(Program program, const JitOptions& options, std::vector<Donated> donated = {});
   ~Compiled();
 
-  std::vector<Tensor> run(const std::vector<Tensor>& arguments);
+  // `where`: the call that errors about what it donates name.
+  std::vector<Tensor> run(const std::vector<Tensor>& arguments, const Where& where = {});
   // n steps in one ABI call; outputs are stacked: [n, ...].
   std::vector<Tensor> run_sink(uint64_t n, const std::vector<Queue>& queues);
 
   const Program& program() const { return program_; }
+  const std::vector<Donated>& donated() const { return donated_; }
   CompiledInfo info();
 
  private:
   struct State;  // a parameter, and the buffer that is bound for it
   struct Output;
+  void bind_state(State& state, size_t index, const BufferPtr& buffer);
   void bind_states();
+  void bind_inputs(const std::vector<Tensor>& arguments);
+  std::vector<BufferPtr> bind_donated(const std::vector<Tensor>& arguments);
   void ensure_sink(uint64_t slots);
-  std::vector<BufferPtr> take_outputs(uint64_t n);
+  BufferPtr take_output(Output& output, uint64_t n);
 
   Program program_;
   JitOptions options_;
@@ -75,6 +92,8 @@ class Compiled {
   ballast_executable* executable_ = nullptr;
   ballast_sink* sink_ = nullptr;
   uint64_t sink_slots_ = 0;
+  std::vector<Donated> donated_;
+  std::vector<State> donated_states_;  // of those that have an output; they come first
   std::vector<State> states_;
   std::vector<Output> outputs_;
   // What one run binds; members, so that a run needs no memory for it.

@@ -67,10 +67,10 @@ auto hessian(F fn, int position = 0, Where where = Where::here()) {
 // The matrix of second derivatives of a scalar function times v, forward over reverse: at the price
 // of a few gradients. Arguments as for jvp; the result has the form of x.
 template <class F, class X, class V>
-auto hvp(F fn, const X& x, const V& v) {
-  auto gradients = [&fn](const auto&... args) {
+auto hvp(F fn, const X& x, const V& v, Where where = Where::here()) {
+  auto gradients = [&fn, &where](const auto&... args) {
     auto [value, pullback] = vjp(fn, args...);
-    return pullback(Tensor::ones({}, value.dtype()));
+    return pullback(Tensor::ones({}, value.dtype()), where);
   };
   auto product = jvp(gradients, internal::arguments_of(x), internal::arguments_of(v)).second;
   if constexpr (internal::IsStdTuple<X>::value) {

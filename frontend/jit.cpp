@@ -66,18 +66,6 @@ bool fits(const Entry& entry, const JitCache::Signature& signature, JitLevel lev
 
 }  // namespace
 
-JitCache::Signature::Signature(const std::vector<Tensor>& leaves, std::vector<size_t> counts)
-    : leaf_counts(std::move(counts)) {
-  types.reserve(leaves.size());
-  for (const Tensor& leaf : leaves) types.push_back(&leaf.type());
-}
-
-JitCache::Signature::Signature(const std::vector<TensorType>& leaves, std::vector<size_t> counts)
-    : leaf_counts(std::move(counts)) {
-  types.reserve(leaves.size());
-  for (const TensorType& leaf : leaves) types.push_back(&leaf);
-}
-
 // On the way of every call: compares, and allocates nothing.
 std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& make) {
   const JitLevel level = options_.level.value_or(default_jit_level());
@@ -106,13 +94,69 @@ std::shared_ptr<Entry> JitCache::add(Entry entry, const Make& make) {
 }
 
 void JitCache::compile(Entry& entry, const Make& make) const {
+  for (size_t argument : options_.donate) {
+    if (argument < entry.leaf_counts.size()) continue;
+    fail(BALLAST_INVALID_ARGUMENT, "[jit] the {} is to donate argument {}, but is given {}", name_,
+         argument, entry.leaf_counts.size());
+  }
   JitOptions options = options_;
   options.level = entry.level;
   FlagsRead::Scope scope(entry.flags);
   const Program program =
       trace([&](const std::vector<Tensor>& traced) { return make(traced, &entry.prototype); },
             entry.types);
-  entry.compiled = std::make_shared<Compiled>(eliminate_dead_code(program), options);
+  entry.compiled =
+      std::make_shared<Compiled>(eliminate_dead_code(program), options, donated_leaves(entry));
+}
+
+std::vector<Donated> JitCache::donated_leaves(const Entry& entry) const {
+  std::vector<Donated> donated;
+  size_t first = 0;
+  for (size_t argument = 0; argument < entry.leaf_counts.size(); ++argument) {
+    const size_t end = first + entry.leaf_counts[argument];
+    if (is_donated(argument)) {
+      for (size_t leaf = first; leaf < end; ++leaf) {
+        const std::string name =
+            fmt::format("{} of the {}", place_of(leaf, entry.leaf_counts), name_);
+        donated.push_back({leaf, std::make_shared<const std::string>(name), {}});
+      }
+    }
+    first = end;
+  }
+  return donated;
+}
+
+bool JitCache::is_donated(size_t argument) const {
+  return std::find(options_.donate.begin(), options_.donate.end(), argument) !=
+         options_.donate.end();
+}
+
+void JitCache::check_donates_no_parameter(size_t number) const {
+  if (!is_donated(number)) return;
+  fail(BALLAST_INVALID_ARGUMENT,
+       "[jit] argument {} of the {} is a parameter, which cannot be donated", number, name_);
+}
+
+void JitCache::check_donated(const Entry& entry, const std::vector<Tensor>& leaves) const {
+  for (const Donated& donated : entry.compiled->donated()) {
+    const Tensor& given = leaves[donated.leaf];
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (i == donated.leaf || !given.is_same(leaves[i])) continue;
+      fail(BALLAST_INVALID_ARGUMENT, "[jit] {} is donated, and {} is the same tensor",
+           *donated.name, place_of(i, entry.leaf_counts));
+    }
+    for (const auto& captured : entry.compiled->program().captured) {
+      if (!given.is_same(captured.value)) continue;
+      fail(BALLAST_INVALID_ARGUMENT, "[jit] {} is donated, and the function closes over it",
+           *donated.name);
+    }
+  }
+}
+
+std::vector<Tensor> JitCache::run(const Entry& entry, const std::vector<Tensor>& leaves,
+                                  const Where& where) const {
+  if (!options_.donate.empty()) check_donated(entry, leaves);
+  return entry.compiled->run(leaves, where);
 }
 
 size_t JitCache::compile_count() const {

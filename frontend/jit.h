@@ -37,14 +37,28 @@ class JitCache {
     std::vector<const TensorType*> types;  // of the leaves
     std::vector<size_t> leaf_counts;       // by argument
 
-    Signature(const std::vector<Tensor>& leaves, std::vector<size_t> counts);
-    Signature(const std::vector<TensorType>& leaves, std::vector<size_t> counts);
+    template <class Typed>  // Tensor or TensorType
+    Signature(const std::vector<Typed>& leaves, std::vector<size_t> counts)
+        : leaf_counts(std::move(counts)) {
+      types.reserve(leaves.size());
+      for (const Typed& leaf : leaves) types.push_back(&type_of(leaf));
+    }
+
+   private:
+    static const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
+    static const TensorType& type_of(const TensorType& type) { return type; }
   };
 
   // `name` says in messages what is compiled: "function (at train.cpp:12)".
-  JitCache(JitOptions options, std::string name) : options_(options), name_(std::move(name)) {}
+  JitCache(JitOptions options, std::string name)
+      : options_(std::move(options)), name_(std::move(name)) {}
   // The entry of a signature, compiled now if it is new.
   std::shared_ptr<Entry> find(const Signature& signature, const Make& make);
+  // Runs the entry; errors name the line of the call.
+  std::vector<Tensor> run(const Entry& entry, const std::vector<Tensor>& leaves,
+                          const Where& where) const;
+  // Throws if the argument `number`, which is a parameter, is to be donated.
+  void check_donates_no_parameter(size_t number) const;
   size_t compile_count() const;
   std::shared_ptr<Entry> last() const;  // the entry used last; throws if there is none
   // Why find() compiled last: what differs from the call before that. "it is the first call",
@@ -54,6 +68,9 @@ class JitCache {
  private:
   std::shared_ptr<Entry> add(Entry entry, const Make& make);
   void compile(Entry& entry, const Make& make) const;
+  bool is_donated(size_t argument) const;
+  std::vector<Donated> donated_leaves(const Entry& entry) const;
+  void check_donated(const Entry& entry, const std::vector<Tensor>& leaves) const;
 
   JitOptions options_;
   std::string name_;
@@ -83,14 +100,25 @@ std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
   });
 }
 
-// fn(args...), compiled.
+// fn(args...), compiled; errors name the line of the call.
 template <class F, class... Args>
-auto call_compiled(JitCache& cache, F& fn, const Args&... args) {
+auto call_compiled(JitCache& cache, F& fn, const Where& where, const Args&... args) {
+  size_t number = 0;
+  auto check_donation = [&](bool holds_parameters) {
+    if (holds_parameters) cache.check_donates_no_parameter(number);
+    ++number;
+  };
   auto arguments = std::make_tuple(as_argument(args)...);
   using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
-  const std::vector<Tensor> leaves = leaves_of(arguments);
-  auto entry = compiled_entry(cache, fn, {leaves, {leaf_count(args)...}}, arguments);
-  return with_leaves(std::any_cast<const Value&>(entry->prototype), entry->compiled->run(leaves));
+  static_assert(kIsTree<Value>,
+                "a jitted function returns a Tensor, or a vector, tuple, pair or array of them");
+  return at_line(where, [&] {
+    (check_donation(kHoldsParameters<Args>), ...);
+    const std::vector<Tensor> leaves = leaves_of(arguments);
+    auto entry = compiled_entry(cache, fn, {leaves, {leaf_count(args)...}}, arguments);
+    return with_leaves(std::any_cast<const Value&>(entry->prototype),
+                       cache.run(*entry, leaves, where));
+  });
 }
 
 }  // namespace internal
@@ -100,14 +128,31 @@ class Jit {
  public:
   Jit(F fn, const JitOptions& options, const Where& where)
       : fn_(std::move(fn)),
+        where_(where),
         cache_(std::make_shared<JitCache>(options,
                                           "function jitted at " + ballast::to_string(where))) {}
 
-  template <class... Args>
-  auto operator()(const Args&... args) {
-    using Value = std::decay_t<decltype(fn_(as_argument(args)...))>;
-    if (Trace::current()) return Value(fn_(as_argument(args)...));
-    return internal::call_compiled(*cache_, fn_, args...);
+  // fn(args...). Its errors name the line of the call; with more than four arguments, that of jit.
+  auto operator()(Where where = Where::here()) { return call(where); }
+  template <class A>
+  auto operator()(const A& a, Where where = Where::here()) {
+    return call(where, a);
+  }
+  template <class A, class B>
+  auto operator()(const A& a, const B& b, Where where = Where::here()) {
+    return call(where, a, b);
+  }
+  template <class A, class B, class C>
+  auto operator()(const A& a, const B& b, const C& c, Where where = Where::here()) {
+    return call(where, a, b, c);
+  }
+  template <class A, class B, class C, class D>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, Where where = Where::here()) {
+    return call(where, a, b, c, d);
+  }
+  template <class A, class B, class C, class D, class E, class... More>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const More&... more) {
+    return call(where_, a, b, c, d, e, more...);
   }
 
   // Compiles for arguments of these types without running; `arguments` gives the form only.
@@ -125,7 +170,15 @@ class Jit {
   const Program& program() const { return cache_->last()->compiled->program(); }
 
  private:
+  template <class... Args>
+  auto call(const Where& where, const Args&... args) {
+    using Value = std::decay_t<decltype(fn_(as_argument(args)...))>;
+    if (Trace::current()) return Value(fn_(as_argument(args)...));
+    return internal::call_compiled(*cache_, fn_, where, args...);
+  }
+
   F fn_;
+  Where where_;
   std::shared_ptr<JitCache> cache_;
 };
 

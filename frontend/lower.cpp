@@ -16,7 +16,11 @@ const ballast_graph_api& graph_api() { return *plugin().graph; }
 
 class Lowering {
  public:
-  explicit Lowering(const Program& program) : program_(program) {
+  explicit Lowering(const Program& program, const std::vector<Donated>& donated = {})
+      : program_(program) {
+    for (const Donated& argument : donated) {
+      if (argument.output) output_of_.emplace(argument.leaf, *argument.output);
+    }
     check(graph_api().graph_create(&graph_));
   }
   ~Lowering() {
@@ -55,19 +59,28 @@ class Lowering {
 
   void add_inputs() {
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
-      add_input(program_.inputs[i], "arg" + std::to_string(i));
+      const std::string name = "arg" + std::to_string(i);
+      if (output_of_.count(i) > 0) {
+        add_state(program_.inputs[i]->type, name, &values_[program_.inputs[i].get()]);
+      } else {
+        add_input(program_.inputs[i], name);
+      }
     }
     for (size_t i = 0; i < program_.captured.size(); ++i) {
       add_input(program_.captured[i].var, "captured" + std::to_string(i));
     }
   }
 
+  void add_state(const TensorType& type, const std::string& name, ballast_value* value) {
+    ballast_tensor_desc desc = to_abi(type);
+    check(graph_api().graph_add_state(graph_, to_abi(name), &desc, value));
+  }
+
   ballast_value add_state(const Parameter& parameter) {
     auto known = states_.find(parameter.id());
     if (known != states_.end()) return known->second;
-    ballast_tensor_desc desc = to_abi(parameter.type());
     ballast_value value = 0;
-    check(graph_api().graph_add_state(graph_, to_abi(parameter.name()), &desc, &value));
+    add_state(parameter.type(), parameter.name(), &value);
     states_.emplace(parameter.id(), value);
     result_.states.push_back(parameter);
     result_.is_updated.push_back(false);
@@ -145,12 +158,21 @@ class Lowering {
       check(graph_api().graph_set_update(graph_, states_.at(effect.parameter.id()),
                                          value_of(effect.value)));
     }
+    std::vector<bool> is_update(program_.outputs.size());
+    for (const auto& [input, output] : output_of_) {
+      is_update[output] = true;
+      check(graph_api().graph_set_update(graph_, values_.at(program_.inputs[input].get()),
+                                         value_of(program_.outputs[output])));
+    }
     std::vector<ballast_value> outputs;
-    for (const Atom& atom : program_.outputs) outputs.push_back(value_of(atom));
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      if (!is_update[i]) outputs.push_back(value_of(program_.outputs[i]));
+    }
     check(graph_api().graph_set_outputs(graph_, outputs.data(), outputs.size()));
   }
 
   const Program& program_;
+  std::map<size_t, size_t> output_of_;  // by donated input
   ballast_graph* graph_ = nullptr;
   Lowered result_;
   std::unordered_map<const Variable*, ballast_value> values_;
@@ -169,8 +191,9 @@ ballast_compile_options to_abi(const JitOptions& options) {
 
 GraphText graph_text(const Program& program) { return Lowering(program).text(); }
 
-Lowered lower(const Program& program, Device& device, const JitOptions& options) {
-  return Lowering(program).run(device, options);
+Lowered lower(const Program& program, Device& device, const JitOptions& options,
+              const std::vector<Donated>& donated) {
+  return Lowering(program, donated).run(device, options);
 }
 
 }  // namespace ballast

@@ -11,7 +11,7 @@ namespace ballast {
 
 struct Lowered {
   ballast_executable* executable = nullptr;  // owned by the caller
-  // The executable's states by number: what the program reads or updates.
+  // The executable's states by number, after the donated ones: what the program reads or updates.
   std::vector<Parameter> states;
   std::vector<bool> is_updated;
 };
@@ -27,6 +27,9 @@ GraphText graph_text(const Program& program);
 ballast_compile_options to_abi(const JitOptions& options);
 
 // The executable's inputs are the program's inputs, then its captured tensors.
-Lowered lower(const Program& program, Device& device, const JitOptions& options);
+// The donated inputs that have an output are states instead, the first of all, and these outputs
+// their updates.
+Lowered lower(const Program& program, Device& device, const JitOptions& options,
+              const std::vector<Donated>& donated = {});
 
 }  // namespace ballast

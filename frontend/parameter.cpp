@@ -55,12 +55,7 @@ void Parameter::assign(const Tensor& value, Where where) const {
 
 const BufferPtr& Parameter::bound_buffer(bool is_written) const {
   BufferPtr& buffer = node_->buffer;
-  if (is_written && buffer.use_count() > 1) {
-    const std::shared_ptr<Device>& device = buffer->device();
-    BufferPtr own = device->allocate(node_->type.bytes());
-    device->copy(*own, 0, *buffer, 0, node_->type.bytes());
-    buffer = std::move(own);
-  }
+  if (is_written && is_shared(buffer)) buffer = copy_of(*buffer);
   return buffer;
 }
 

@@ -15,6 +15,14 @@
 
 namespace ballast {
 
+// How many steps, and the line that asks for them, which errors name.
+struct Steps {
+  Steps(uint64_t n, Where line = Where::here()) : count(n), where(line) {}
+
+  uint64_t count;
+  Where where;
+};
+
 template <class F>
 class Sink {
  public:
@@ -22,12 +30,20 @@ class Sink {
 
   // Runs n steps; every argument is a Queue. Returns the step's result with stacked leaves.
   template <class... Queues>
-  auto operator()(uint64_t n, const Queues&... queues) {
-    return run(n, std::array<Queue, sizeof...(Queues)>{queues...});
+  auto operator()(const Steps& steps, const Queues&... queues) {
+    return run(steps, std::array<Queue, sizeof...(Queues)>{queues...});
   }
 
   template <size_t kCount>
-  auto run(uint64_t n, const std::array<Queue, kCount>& queues) {
+  auto run(const Steps& steps, const std::array<Queue, kCount>& queues) {
+    return at_line(steps.where, [&] { return run_at_line(steps.count, queues); });
+  }
+
+  CompiledInfo info() const { return step_.info(); }
+
+ private:
+  template <size_t kCount>
+  auto run_at_line(uint64_t n, const std::array<Queue, kCount>& queues) {
     std::array<Tensor, kCount> arguments;
     using Value = std::decay_t<decltype(std::apply(std::declval<F&>(), arguments))>;
     std::vector<TensorType> types;
@@ -38,9 +54,6 @@ class Sink {
         entry->compiled->run_sink(n, std::vector<Queue>(queues.begin(), queues.end())));
   }
 
-  CompiledInfo info() const { return step_.info(); }
-
- private:
   Jit<F> step_;
 };
 
@@ -55,15 +68,17 @@ Sink<F> sink(Jit<F> step) {
 template <class F, size_t kColumns>
 class DataSink {
  public:
-  DataSink(Jit<F> step, data::Dataset dataset, uint64_t sink_size)
-      : sink_(std::move(step)), batches_(std::move(dataset), sink_size, kColumns) {}
+  DataSink(Jit<F> step, data::Dataset dataset, const Steps& sink_size)
+      : sink_(std::move(step)), batches_(at_line(sink_size.where, [&] {
+          return data::StackedBatches(std::move(dataset), sink_size.count, kColumns);
+        })) {}
 
-  auto operator()() {
-    std::vector<Tensor> stacked = batches_.next();
+  auto operator()(Where where = Where::here()) {
+    std::vector<Tensor> stacked = at_line(where, [&] { return batches_.next(); });
     std::array<Queue, kColumns> queues;
     for (size_t i = 0; i < kColumns; ++i) queues[i] = each(stacked[i]);
     last_steps_ = static_cast<uint64_t>(stacked[0].shape()[0]);
-    return sink_.run(last_steps_, queues);
+    return sink_.run({last_steps_, where}, queues);
   }
 
   uint64_t last_steps() const { return last_steps_; }  // how many steps the last call ran
@@ -77,7 +92,7 @@ class DataSink {
 
 // The step takes one tensor per column of the dataset.
 template <size_t kColumns = 2, class F>
-DataSink<F, kColumns> data_sink(Jit<F> step, data::Dataset dataset, uint64_t sink_size) {
+DataSink<F, kColumns> data_sink(Jit<F> step, data::Dataset dataset, const Steps& sink_size) {
   return DataSink<F, kColumns>(std::move(step), std::move(dataset), sink_size);
 }
 

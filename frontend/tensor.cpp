@@ -9,12 +9,18 @@
 namespace ballast {
 
 struct Tensor::Node {
+  // What took its memory, and where.
+  struct Donation {
+    std::shared_ptr<const std::string> by;
+    Where where;
+  };
   TensorType type;
   bool is_on_host = false;
   std::vector<uint8_t> host;
   BufferPtr buffer;
   Var variable;
   std::shared_ptr<Trace> owner;
+  std::unique_ptr<const Donation> donation;
 };
 
 namespace {
@@ -72,26 +78,39 @@ const Tensor::Node& Tensor::node() const {
   return *node_;
 }
 
+const Tensor::Node& Tensor::live() const {
+  const Node& self = node();
+  if (self.donation) {
+    fail(BALLAST_FAILED_PRECONDITION, "[tensor] the {} was donated at {}, as {}",
+         ballast::to_string(self.type), ballast::to_string(self.donation->where),
+         *self.donation->by);
+  }
+  return self;
+}
+
 const TensorType& Tensor::type() const { return node().type; }
+
+void Tensor::check_live() const { live(); }
 
 bool Tensor::is_traced() const { return node().variable != nullptr; }
 
 bool Tensor::is_on_host() const { return node().is_on_host; }
 
-const void* Tensor::host_data() const { return is_on_host() ? node().host.data() : nullptr; }
+const void* Tensor::host_data() const { return is_on_host() ? live().host.data() : nullptr; }
 
 const std::shared_ptr<const Variable>& Tensor::variable() const { return node().variable; }
 
 const std::shared_ptr<Trace>& Tensor::owner() const { return node().owner; }
 
 bool Tensor::has_buffer() const {
-  if (!is_on_host()) return node().buffer != nullptr;
+  const Node& self = live();
+  if (!self.is_on_host) return self.buffer != nullptr;
   std::lock_guard lock(upload_mutex);
-  return node().buffer && node().buffer->device() == device();
+  return self.buffer && self.buffer->device() == device();
 }
 
 BufferPtr Tensor::buffer() const {
-  const Node& self = node();
+  const Node& self = live();
   if (self.variable) {
     fail(BALLAST_FAILED_PRECONDITION,
          "[tensor] a traced {} has no value: it stands for a variable while a function is traced\n"
@@ -113,13 +132,24 @@ BufferPtr Tensor::buffer() const {
   return self.buffer;
 }
 
+BufferPtr Tensor::buffer_to_donate() const {
+  buffer();  // uploads
+  return is_shared(node_->buffer) ? copy_of(*node_->buffer) : node_->buffer;
+}
+
+void Tensor::donate(const std::shared_ptr<const std::string>& by, const Where& where) const {
+  node_->donation = std::make_unique<const Node::Donation>(Node::Donation{by, where});
+  node_->buffer = nullptr;
+  node_->host = {};
+}
+
 Tensor Tensor::to_device() const {
   if (!is_on_host()) return *this;
   return of_buffer(type(), buffer());
 }
 
 std::vector<uint8_t> Tensor::to_host_bytes() const {
-  if (is_on_host()) return node().host;
+  if (is_on_host()) return live().host;
   BufferPtr source = buffer();
   std::vector<uint8_t> bytes(type().bytes());
   source->device()->download(bytes.data(), *source, bytes.size());
@@ -183,6 +213,7 @@ void print(std::string& out, const uint8_t* bytes, const TensorType& type, size_
 std::string Tensor::to_string() const {
   if (!defined()) return "undefined";
   if (is_traced()) return "traced " + ballast::to_string(type());
+  if (node().donation) return "donated " + ballast::to_string(type());
   std::vector<uint8_t> bytes = to_host_bytes();
   std::string text = ballast::to_string(type()) + " ";
   print(text, bytes.data(), type(), 0, 0);

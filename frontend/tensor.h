@@ -69,13 +69,21 @@ class Tensor {
   BufferPtr buffer() const;       // uploads a host tensor once
   static Tensor of_buffer(TensorType type, BufferPtr buffer);
   static Tensor of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace);
-  const std::shared_ptr<const Variable>& variable() const;  // of a traced tensor, else null
-  const std::shared_ptr<Trace>& owner() const;              // the trace it belongs to
+  const std::shared_ptr<const Variable>& variable() const;          // of a traced tensor, else null
+  const std::shared_ptr<Trace>& owner() const;                      // the trace it belongs to
+  void check_live() const;                                          // throws if it was donated
+  bool is_same(const Tensor& o) const { return node_ == o.node_; }  // one tensor, not its equal
+  // buffer(), to be written over: a copy of it if anyone else holds its value.
+  BufferPtr buffer_to_donate() const;
+  // Its memory is another's from now on, and reading it, here or through a copy, an error. `by`
+  // says what took it: "argument 0 of the function jitted at train.cpp:12"; `where`: the call.
+  void donate(const std::shared_ptr<const std::string>& by, const Where& where) const;
 
  private:
   struct Node;
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   const Node& node() const;  // throws for an undefined tensor
+  const Node& live() const;  // ... and for one that was donated
   // The elements in host memory, ready to be read as `wanted`.
   std::vector<uint8_t> host_bytes_as(DType wanted, const Where& where) const;
   Tensor as_host(DType dtype) const;  // converted, in host memory

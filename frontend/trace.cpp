@@ -84,6 +84,7 @@ Atom Trace::atom_of(const Tensor& tensor, const std::string& user) {
          "[{}] given a traced {} whose trace has ended: it leaked out of a traced function", user,
          to_string(tensor.type()));
   }
+  tensor.check_live();
   if (tensor.is_on_host() && tensor.elements() == 1) return {nullptr, tensor};
   const void* key = tensor.is_traced()    ? tensor.variable().get()
                     : tensor.is_on_host() ? tensor.host_data()

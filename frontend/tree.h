@@ -25,7 +25,38 @@ struct IsTuple : std::false_type {};
 template <class T>
 struct IsTuple<T, std::void_t<decltype(std::tuple_size<T>::value)>> : std::true_type {};
 
+// What a type is as a tree.
+template <class T>
+struct TreeTraits {
+  static constexpr bool kIsTree = false, kHoldsParameters = false;
+};
+template <>
+struct TreeTraits<Tensor> {
+  static constexpr bool kIsTree = true, kHoldsParameters = false;
+};
+template <>
+struct TreeTraits<Parameter> {
+  static constexpr bool kIsTree = true, kHoldsParameters = true;
+};
+template <class T>
+struct TreeTraits<std::vector<T>> : TreeTraits<T> {};
+template <class T, size_t kCount>
+struct TreeTraits<std::array<T, kCount>> : TreeTraits<T> {};
+template <class... Ts>
+struct TreeTraits<std::tuple<Ts...>> {
+  static constexpr bool kIsTree = (TreeTraits<Ts>::kIsTree && ...);
+  static constexpr bool kHoldsParameters = (TreeTraits<Ts>::kHoldsParameters || ...);
+};
+template <class A, class B>
+struct TreeTraits<std::pair<A, B>> : TreeTraits<std::tuple<A, B>> {};
+
 }  // namespace internal
+
+template <class T>
+constexpr bool kIsTree = internal::TreeTraits<T>::kIsTree;
+// Whether some of its leaves are parameters.
+template <class T>
+constexpr bool kHoldsParameters = internal::TreeTraits<T>::kHoldsParameters;
 
 // Calls visit(tensor) on every leaf in order; `tree` may be const.
 template <class Tree, class Visit>

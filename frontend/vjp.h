@@ -53,7 +53,7 @@ class GradFunction {
     if (!compiles_calls()) return differentiate(args...);
     if (!compiled_) compiled_ = std::make_shared<JitCache>(JitOptions{}, "gradient function");
     auto differentiated = [this](const auto&... traced) { return differentiate(traced...); };
-    return call_compiled(*compiled_, differentiated, args...);
+    return call_compiled(*compiled_, differentiated, request_.where, args...);
   }
 
  private:
@@ -99,8 +99,9 @@ class Pullback {
   Pullback(std::shared_ptr<const Linearized> linearized, Arguments arguments)
       : linearized_(std::move(linearized)), arguments_(std::move(arguments)) {}
 
-  Arguments operator()(const Value& cotangents) const {
-    return with_leaves(arguments_, linearized_->pull(leaves_of(cotangents)));
+  Arguments operator()(const Value& cotangents, Where where = Where::here()) const {
+    return at_line(
+        where, [&] { return with_leaves(arguments_, linearized_->pull(leaves_of(cotangents))); });
   }
 
  private:

@@ -144,7 +144,7 @@ std::vector<Tensor> Optimizer::operator()(const std::vector<Tensor>& gradients, 
   }
   if (!compiles_calls()) return update(gradients, where);
   auto updated = [&](const std::vector<Tensor>& traced) { return update(traced, where); };
-  return internal::call_compiled(*compiled_, updated, gradients);
+  return internal::call_compiled(*compiled_, updated, where, gradients);
 }
 
 std::vector<Tensor> Optimizer::update(const std::vector<Tensor>& gradients, const Where& where) {

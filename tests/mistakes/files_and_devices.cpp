@@ -92,8 +92,8 @@ MISTAKE(INVALID_ARGUMENT, "two states of one name",
         StateDict(nn::Dense(3, 4)).add("", nn::Dense(3, 4)););
 
 MISTAKE(FAILED_PRECONDITION, "a checkpoint written inside of jit",
-        "[save_checkpoint] called while a function is traced: there are no values\n  hint: call it "
-        "outside of jit, grad and the like",
+        "[save_checkpoint] called while a function is traced: there are no values (at "
+        "{line})\n  hint: call it outside of jit, grad and the like",
         nn::Dense net(3, 4);
         jit([&](Tensor x) {
           save_checkpoint(in_folder("never"), net);

@@ -148,26 +148,26 @@ MISTAKE(INVALID_ARGUMENT, "a shard that there is not",
         data::ArrayDataset({f32({8, 2})}).shard(4, 4););
 
 MISTAKE(INVALID_ARGUMENT, "a dataset with columns that the step does not take",
-        "[data_sink] the dataset has 2 columns, the step takes 1\n  hint: data_sink<columns>(step, "
-        "dataset, sink_size)",
+        "[data_sink] the dataset has 2 columns, the step takes 1 (at {line})\n  hint: "
+        "data_sink<columns>(step, dataset, sink_size)",
         auto data = data::ArrayDataset({f32({8, 2}), f32({8})}).batch(4);
         data_sink<1>(jit([](Tensor x) { return ops::sum(x); }), data, 2););
 
 MISTAKE(INVALID_ARGUMENT, "a batch size larger than the data",
-        "[data_sink] nothing to run: sink size 2, 0 batches per epoch\n  hint: a smaller batch, or "
-        "batch(size, /*drop_remainder=*/false)",
+        "[data_sink] nothing to run: sink size 2, 0 batches per epoch (at {line})\n  hint: a "
+        "smaller batch, or batch(size, /*drop_remainder=*/false)",
         auto data = data::ArrayDataset({f32({8, 2})}).batch(16);
         data_sink<1>(jit([](Tensor x) { return ops::sum(x); }), data, 2););
 
 MISTAKE(INVALID_ARGUMENT, "a queue with too few steps",
-        "[sink] queue 0 is f32[4, 2]: too short for 5 steps\n  hint: each(x) needs a row along "
-        "axis 0 for every step; repeat(x) gives the same x to all",
+        "[sink] queue 0 is f32[4, 2]: too short for 5 steps (at {line})\n  hint: each(x) needs "
+        "a row along axis 0 for every step; repeat(x) gives the same x to all",
         auto loop = sink(jit([](Tensor x) { return ops::sum(x); }));
         loop(5, each(f32({4, 2}))););
 
 MISTAKE(INVALID_ARGUMENT, "a queue without an axis of steps",
-        "[sink] a queue of f32[] has no leading axis to step along\n  hint: repeat(x) gives the "
-        "same x to every step",
+        "[sink] a queue of f32[] has no leading axis to step along (at {line})\n  hint: "
+        "repeat(x) gives the same x to every step",
         auto loop = sink(jit([](Tensor x) { return ops::sum(x); }));
         loop(5, each(f32({}))););
 

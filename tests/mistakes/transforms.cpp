@@ -46,13 +46,13 @@ MISTAKE(FAILED_PRECONDITION, "the value of a tensor that leaked out of jit",
         jit([&](Tensor x) { return kept = ops::exp(x); })(vector()); kept.to_host<float>(););
 
 MISTAKE(INVALID_ARGUMENT, "a jitted function that returns an undefined tensor",
-        "[return] given an undefined tensor\n  hint: a Tensor declared without a value is "
-        "undefined: assign it first",
+        "[return] given an undefined tensor (at {line})\n  hint: a Tensor declared without a "
+        "value is undefined: assign it first",
         jit([](Tensor) { return Tensor(); })(vector()););
 
 MISTAKE(INVALID_ARGUMENT, "a jitted function called with an undefined tensor",
-        "[tensor] the tensor is undefined\n  hint: a Tensor declared without a value is undefined: "
-        "assign it first",
+        "[tensor] the tensor is undefined (at {line})\n  hint: a Tensor declared without a "
+        "value is undefined: assign it first",
         jit([](Tensor x) { return -x; })(Tensor()););
 
 MISTAKE(FAILED_PRECONDITION, "a question about a jitted function that never ran",
@@ -128,7 +128,7 @@ MISTAKE(INVALID_ARGUMENT, "a gradient by hand of the wrong shape",
         grad(f)(vector()););
 
 MISTAKE(INVALID_ARGUMENT, "a cotangent of the wrong shape",
-        "[vjp] cotangent 0 is f32[3], its output f32[]",
+        "[vjp] cotangent 0 is f32[3], its output f32[] (at {line})",
         auto [y, pullback] = vjp([](Tensor x) { return ops::sum(x); }, vector());
         pullback(vector()););
 
@@ -142,7 +142,8 @@ MISTAKE(INVALID_ARGUMENT, "a tangent of whole numbers",
         Tensor n = Tensor::scalar(2, DType::kI32);
         jvp([](Tensor x) { return x * x; }, n, n););
 
-MISTAKE(INVALID_ARGUMENT, "a cotangent too few", "[vjp] 1 cotangents are given for 2 outputs",
+MISTAKE(INVALID_ARGUMENT, "a cotangent too few",
+        "[vjp] 1 cotangents are given for 2 outputs (at {line})",
         auto [y, pullback] = vjp(
             [](Tensor x) {
               return std::vector{x, x};
