@@ -31,35 +31,37 @@ void align_private_arrays(std::string& text) {
 }
 
 // "vload16(0, (space type*)base + index)" and "vstore16(value,0, (space type*)base + index);" as
-// accesses to a vector of no alignment: PoCL's take vectors apart and move quarters (a store was
-// three of them and two shuffles).
-void access_whole_vectors(std::string& text) {
+// accesses to a vector of no alignment, and those of 8 likewise: PoCL's take vectors apart and move
+// quarters (a store was three of them and two shuffles).
+void access_whole_vectors(std::string& text, int lanes) {
+  const std::string load = fmt::format("vload{}(0, (", lanes);
+  const std::string store = fmt::format("vstore{}(", lanes);
   std::set<std::string> types;
   // `open`: the parenthesis before the pointer. Up to the one that matches it becomes the access.
   const auto access_at = [&](size_t begin, size_t open) {
     const size_t star = text.find("*)", open), type = text.rfind(' ', star) + 1;
     const size_t end = text.find(");\n", star);
-    const std::string name = text.substr(type, star - type);
-    types.insert(name);
+    const std::string name = text.substr(type, star - type) + std::to_string(lanes);
+    types.insert(text.substr(type, star - type));
     const std::string access =
-        fmt::format("*({} {}16_anywhere*)({})", text.substr(open + 1, type - open - 2), name,
+        fmt::format("*({} {}_anywhere*)({})", text.substr(open + 1, type - open - 2), name,
                     text.substr(open, end - open));
     text.replace(begin, end + 1 - begin, access);
     return begin + access.size();
   };
-  for (size_t at = 0; (at = text.find("vload16(0, (", at)) != std::string::npos;) {
-    at = access_at(at, text.find('(', at + 8));
+  for (size_t at = 0; (at = text.find(load, at)) != std::string::npos;) {
+    at = access_at(at, at + load.size() - 1);
   }
-  for (size_t at = 0; (at = text.find("vstore16(", at)) != std::string::npos;) {
-    const size_t value = at + 9, comma = text.find(',', value);
+  for (size_t at = 0; (at = text.find(store, at)) != std::string::npos;) {
+    const size_t value = at + store.size(), comma = text.find(',', value);
     const std::string name = text.substr(value, comma - value);
     at = access_at(at, text.find('(', comma));
     text.insert(at, " = " + name);
   }
   for (const std::string& name : types) {
-    text.insert(0, fmt::format("typedef {0}16 {0}16_anywhere "
+    text.insert(0, fmt::format("typedef {0}{1} {0}{1}_anywhere "
                                "__attribute__((aligned(sizeof({0}))));\n",
-                               name));
+                               name, lanes));
   }
 }
 
@@ -83,6 +85,66 @@ void prefetch_elements(std::string& text) {
     text.insert(text.find(";\n", line), ")");
     text.replace(line, pointer - line, "PREFETCH(");
     at = line;
+  }
+}
+
+// The line of `at`, "type name = ...".
+struct Declared {
+  std::string type, name;
+};
+
+Declared declared_at(const std::string& text, size_t at) {
+  const size_t type = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
+  const size_t name = text.find(' ', type) + 1;
+  return {text.substr(type, name - 1 - type), text.substr(name, text.find(' ', name) - name)};
+}
+
+// "x = ballast_stream(y);" becomes "x = y;", and "*(vector*)(place) = x;" a store past the caches
+// where the compiler makes code for this CPU. Such stores are in no order with others: the kernel
+// ends with a fence, for whoever reads on another core.
+void stream_results(std::string& text) {
+  constexpr std::string_view kCall = "ballast_stream(";
+  constexpr std::string_view kMacros =
+      "#if defined(__x86_64__)\n"
+      "#define STREAM(value, type, pointer) \\\n"
+      "  __builtin_nontemporal_store(value, (__global type*)(pointer))\n"
+      "#define STREAMED __builtin_ia32_sfence()\n"
+      "#else\n"
+      "#define STREAM(value, type, pointer) *(pointer) = value\n"
+      "#define STREAMED\n"
+      "#endif\n";
+  if (text.find(kCall) == std::string::npos) return;
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const Declared value = declared_at(text, at);
+    text.erase(text.find(");\n", at), 1);
+    text.erase(at, kCall.size());
+    const std::string stored = fmt::format(" = {};\n", value.name);
+    const size_t store = text.find(stored, at), line = text.rfind('\n', store) + 1;
+    if (store == std::string::npos) continue;
+    const size_t open = text.find_first_not_of(' ', line) + 1;  // after the star
+    text.replace(line, store + stored.size() - line,
+                 fmt::format("STREAM({}, {}, {});\n", value.name, value.type,
+                             text.substr(open, store - open)));
+  }
+  text.insert(text.rfind('}'), "STREAMED;\n");
+  text.insert(0, kMacros);
+}
+
+// "vector x = ballast_take_LANES(a, b);" becomes a vector of these lanes, numbered by the digits 0
+// to 9 and a to v over those of a, then those of b.
+void take_lanes(std::string& text) {
+  constexpr std::string_view kCall = "ballast_take_", kLanes = "0123456789abcdefghijklmnopqrstuv";
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const size_t lanes = at + kCall.size(), open = text.find('(', lanes);
+    const size_t comma = text.find(", ", open), close = text.find(')', comma);
+    const std::string a = text.substr(open + 1, comma - open - 1);
+    const std::string b = text.substr(comma + 2, close - comma - 2);
+    std::string taken = fmt::format("({})(", declared_at(text, at).type);
+    for (size_t i = lanes; i < open; ++i) {
+      const size_t lane = kLanes.find(text[i]), side = open - lanes;
+      taken += fmt::format("{}{}.s{:x}", i == lanes ? "" : ", ", lane < side ? a : b, lane % side);
+    }
+    text.replace(at, close - at, taken);
   }
 }
 
@@ -157,8 +219,10 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);
   name_lanes(text);
-  access_whole_vectors(text);
+  for (int lanes : {16, 8}) access_whole_vectors(text, lanes);
   prefetch_elements(text);
+  stream_results(text);
+  take_lanes(text);
   if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;

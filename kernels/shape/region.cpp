@@ -41,9 +41,6 @@ struct Move {
   }
 };
 
-// The side of a transposed block, as in transpose_generator.cpp.
-int64_t block_side(const Move& move) { return move.bytes <= 2 ? 16 : 8; }
-
 // Drops loops of one step and merges neighbours that both views run through as one.
 Move make_move(DeviceClass device_class, uint64_t bytes, const Shape& shape, const View& from,
                const View& to) {
@@ -95,11 +92,15 @@ void merge_pairs(Move& move, uint64_t limit) {
   }
 }
 
+DType raw_type(uint64_t bytes) {
+  return bytes == 1   ? DType::kU8
+         : bytes == 2 ? DType::kF16
+         : bytes == 4 ? DType::kI32
+                      : DType::kI64;
+}
+
 Operand operand_of(const Move& move, const View& view) {
-  static const DType kTypes[] = {DType::kU8, DType::kF16, DType::kI32, DType::kI64};
-  size_t log2 = 0;
-  while (uint64_t{1} << log2 < move.bytes) ++log2;
-  Operand operand{view.slot, kTypes[log2], move.extents, view.strides, {}};
+  Operand operand{view.slot, raw_type(move.bytes), move.extents, view.strides, {}};
   operand.extents.resize(kLoops, 1);
   operand.strides.resize(kLoops, 0);
   operand.mins.assign(kLoops, 0);
@@ -132,19 +133,8 @@ std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
   return chunks;
 }
 
-// Blocks along p and q for one work-group: 64 x 64 elements of 4 bytes stay in the first cache.
-std::vector<HostArg> choose_block_chunks(const Move& move) {
-  const int64_t side = block_side(move);
-  std::vector<HostArg> chunks;
-  for (size_t d = 0; d < 2; ++d) {
-    const int64_t blocks = (move.extents[d] + side - 1) / side;
-    chunks.emplace_back(static_cast<int32_t>(std::min<int64_t>(blocks, 8)));
-  }
-  return chunks;
-}
-
 int32_t checked_offset(int64_t offset, const std::string& kernel) {
-  if (offset > std::numeric_limits<int32_t>::max()) {
+  if (std::abs(offset) > std::numeric_limits<int32_t>::max()) {
     device::fail(device::Code::kUnimplemented, "[{}] an offset of {} does not fit 32 bits", kernel,
                  offset);
   }
@@ -175,6 +165,66 @@ void for_each_part(Move move, const Record& record) {
   }
 }
 
+// Where a view of the move's elements is a buffer of one dimension: it and what follows the last
+// element are not looked at.
+Operand flat_operand(const Move& move, const View& view) {
+  int64_t last = view.offset;
+  for (size_t d = 0; d < move.extents.size(); ++d) {
+    last += (move.extents[d] - 1) * std::max<int64_t>(view.strides[d], 0);
+  }
+  return {view.slot, raw_type(move.bytes), {last + 1}, {1}, {}};
+}
+
+// Results larger than this go past the caches, which would have kept little of them.
+constexpr int64_t kStreamed = 4 << 20;
+
+// Whether every vector of a transposed move's result is a cache line of its own.
+bool has_whole_lines(const Move& move) {
+  bool is_aligned =
+      move.bytes == 4 && move.to.offset % kLanes == 0 && move.extents[0] % kLanes == 0;
+  int64_t bytes = move.bytes * move.extents[0];
+  for (size_t d = 1; d < move.extents.size(); ++d) {
+    is_aligned = is_aligned && move.to.strides[d] % kLanes == 0;
+    bytes *= move.extents[d];
+  }
+  return is_aligned && bytes >= kStreamed;
+}
+
+// The sides of blocks that transpose_generator.cpp was built for: a vector of 64 bytes where rows
+// are long enough, and no more than 16 elements.
+int64_t block_side(uint64_t bytes, int64_t shorter) {
+  return bytes == 8 || (bytes == 4 && shorter < kLanes) ? 8 : kLanes;
+}
+
+// A move whose first loop is dense in the target and whose second loop is in the source.
+void record_transpose(Recorder& recorder, const Move& move) {
+  const int64_t side = block_side(move.bytes, std::min(move.extents[0], move.extents[1]));
+  const bool is_cpu = move.device_class == DeviceClass::kCpu;
+  const bool streams = is_cpu && side == kLanes && has_whole_lines(move);
+  const std::string kernel =
+      fmt::format("transpose_{}_{}", move.bytes, streams ? "streams" : std::to_string(side));
+  std::vector<HostArg> args{flat_operand(move, move.from)};
+  const auto add = [&](int64_t number) { args.emplace_back(checked_offset(number, kernel)); };
+  // Blocks of a work-group. Lines that are asked for in advance lie along the first loop, those of
+  // a source that is read while lines are streamed along the second.
+  const int64_t chunks[] = {!is_cpu ? 1 : streams ? 4 : 16, !is_cpu ? 1 : streams ? 32 : 4};
+  for (size_t d = 0; d < 2; ++d) {
+    add(std::min(chunks[d], (move.extents[d] + side - 1) / side));
+  }
+  for (int64_t number : {move.extents[0], move.extents[1], move.from.strides[0], move.to.strides[1],
+                         move.from.offset, move.to.offset}) {
+    add(number);
+  }
+  for (size_t d = 2; d < kLoops; ++d) {
+    const bool is_loop = d < move.extents.size();
+    add(is_loop ? move.extents[d] : 1);
+    add(is_loop ? move.from.strides[d] : 0);
+    add(is_loop ? move.to.strides[d] : 0);
+  }
+  args.emplace_back(flat_operand(move, move.to));
+  recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
+}
+
 void record_part(Recorder& recorder, Move move) {
   const size_t loops = move.extents.size();
   size_t rows = loops, columns = loops, both = loops;
@@ -184,13 +234,13 @@ void record_part(Recorder& recorder, Move move) {
     if (from == 1) columns = d;
     if (to == 1 && (from == 1 || from == 0)) both = d;
   }
-  if (both == loops && rows < loops && columns < loops && move.extents[rows] >= block_side(move) &&
-      move.extents[columns] >= block_side(move)) {
-    move.move_to_front(columns);
-    move.move_to_front(rows < columns ? rows + 1 : rows);
-    std::vector<HostArg> args{operand_of(move, move.from)};
-    for (HostArg& chunk : choose_block_chunks(move)) args.push_back(std::move(chunk));
-    return call(recorder, move, "transpose_", std::move(args));
+  if (both == loops && rows < loops && columns < loops) {
+    const int64_t shorter = std::min(move.extents[rows], move.extents[columns]);
+    if (shorter >= block_side(move.bytes, shorter)) {
+      move.move_to_front(columns);
+      move.move_to_front(rows < columns ? rows + 1 : rows);
+      return record_transpose(recorder, move);
+    }
   }
   if (both < loops) move.move_to_front(both);
   const bool has_vectors = both < loops && move.extents[0] >= kLanes;
