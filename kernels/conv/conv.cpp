@@ -1,4 +1,5 @@
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/halide_runtime.h"
@@ -48,6 +49,7 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
+  if (device_class == DeviceClass::kCpu && is_planes(c)) return plan_conv2d_planes(c, e);
   // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
   const bool stores_pixels = device_class == DeviceClass::kCpu && e.has_bias;
   if (is_product(c, e) && !stores_pixels) return plan_conv2d_product(device_class, c, e);
@@ -77,6 +79,9 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c)) {
+    return plan_conv2d_input_grad_planes(c);
+  }
   if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);

@@ -12,7 +12,8 @@ foreach(tile 6x4 8x3 12x2 12x1)
   ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                  PARAMS taps=${pixels} vectors=${vectors})
 endforeach()
-foreach(helper pack pack_columns channels pad gather weight_sum rows weight_rows depth
+ballast_kernel(conv_planes CLASSES cpu WIDE GENERATOR conv_planes)
+foreach(helper plane_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()

@@ -1,0 +1,21 @@
+// Plans convolutions whose lanes are pixels of padded planes on the stack
+// (conv_planes_generator.cpp) for CPU-class devices: one launch, nothing packed.
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+constexpr int kPlaneElements = 65536;  // of a work-group's padded input
+constexpr int kPlaneTaps = 4096;       // of a window in all channels of a group
+constexpr int kPlanePixels = 1056;     // of a work-group's results per channel, gaps counted
+constexpr int kPlaneVectors = 3, kPlaneRows = 8;  // a tile: vectors of pixels, channels
+
+// Whether the planes fit, and fill enough of their tiles; else conv_tiles.cpp takes it.
+bool is_planes(const ConvConfig& config);
+bool is_planes_input_grad(const ConvConfig& config);
+
+Plan plan_conv2d_planes(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_planes(const ConvConfig& config);
+
+}  // namespace ballast::kernels
