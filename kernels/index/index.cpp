@@ -71,6 +71,25 @@ DType raw_type(uint64_t bytes) {
 
 }  // namespace
 
+namespace {
+
+// Rows of one element, picked by the same numbers everywhere.
+void record_gather_lanes(Recorder& recorder, const Rows& rows, const Operand& numbers) {
+  // A group: some rows of the table at a time, which stay in the first cache, and 16 numbers at a
+  // time for all of them.
+  const int64_t count = numbers.extents[2], chunk_o = std::min<int64_t>(rows.outer, 8);
+  const int64_t steps = (count + kLanes - 1) / kLanes;
+  const int64_t chunk_i = std::min(steps, 256 / chunk_o);
+  const auto operand = [&](uint32_t slot, int64_t extent) -> Operand {
+    return {slot, DType::kI32, {extent, rows.outer}, {1, extent}, {}};
+  };
+  recorder.call(
+      aot_kernel("gather_lanes_4", DeviceClass::kCpu), "gather_lanes_4",
+      {operand(0, rows.rows), numbers, int32(chunk_i), int32(chunk_o), operand(2, count)});
+}
+
+}  // namespace
+
 Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
                  const TensorType& indices, size_t axis, const TensorType& output) {
   if (output.elements() == 0) return {};
@@ -88,12 +107,20 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
   const bool has_vectors =
       device_class == DeviceClass::kCpu && picks == Picks::kRows && rows.inner >= kLanes;
   const Operand numbers = numbers_of(1, indices, picks, rows);
+  if (device_class == DeviceClass::kCpu && picks == Picks::kRows && bytes == 4 && rows.inner == 1 &&
+      numbers.extents[2] >= kLanes) {
+    record_gather_lanes(recorder, rows, numbers);
+    return recorder.finish();
+  }
   std::vector<HostArg> args{rows.operand(0, raw_type(bytes), rows.rows), numbers};
   const std::vector<HostArg> chunks = choose_chunks(device_class, has_vectors ? kLanes : 1,
                                                     rows.inner, numbers.extents[2], rows.outer);
-  args.insert(args.end(), chunks.begin(), chunks.end());
+  args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
   args.emplace_back(rows.operand(2, raw_type(bytes), numbers.extents[2]));
-  const std::string kernel = "gather_" + std::to_string(bytes);
+  const bool streams =
+      has_vectors && bytes == 4 && rows.inner % kLanes == 0 && output.bytes() >= kStreamedBytes;
+  const std::string kernel =
+      fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
   recorder.call(aot_kernel(kernel, device_class), kernel, args);
   return recorder.finish();
 }

@@ -4,7 +4,7 @@
 // [i][o] with free strides: 0 along x and o where one number picks a whole row, dense where every
 // element has its own. Of 64-bit numbers there are two words. A number n < 0 counts from the end;
 // what lies outside of the rows reads as 0 and writes nothing.
-#include <Halide.h>
+#include "kernels/hints.h"
 
 #include <string>
 #include <vector>
@@ -76,7 +76,7 @@ class RowsGenerator : public Generator<Derived> {
   }
 };
 
-// result[o][i][x] = table[o][number(x, i, o)][x]
+// result[o][i][x] = table[o][number(x, i, o)][x], element by element.
 class Gather : public RowsGenerator<Gather> {
  public:
   GeneratorParam<int> bytes{"bytes", 4};
@@ -85,7 +85,7 @@ class Gather : public RowsGenerator<Gather> {
     const Type element = UInt(8 * bytes);
     table_ = add_input<Buffer<>>("table", element, 3);
     numbers_ = add_input<Buffer<>>("numbers", Int(32), 4);
-    for (const char* name : {"lanes", "chunk_x", "chunk_y", "chunk_z"}) {
+    for (const char* name : {"chunk_x", "chunk_y", "chunk_z"}) {
       sizes_.push_back(add_input<int>(name));
     }
     result_ = add_output<Buffer<>>("result", element, 3);
@@ -93,9 +93,8 @@ class Gather : public RowsGenerator<Gather> {
 
   void generate() {
     Func result = *result_;
-    const Expr lanes = *sizes_[0];
     result(x, y, z) = undef(result_->type());
-    const Row row = make_row(result_->dim(0).extent(), lanes, *sizes_[1]);
+    const Row row = make_row(result_->dim(0).extent(), 1, *sizes_[0]);
     const Number picked = row_at(*numbers_, row.at, y, z, table_->dim(1).extent());
     result(row.at, y, z) = select(picked.is_valid, (*table_)(row.at, picked.value, z),
                                   Internal::make_zero(result_->type()));
@@ -104,16 +103,117 @@ class Gather : public RowsGenerator<Gather> {
     set_any_layout(*result_);
     table_->dim(0).set_stride(1);
     result_->dim(0).set_stride(1);
-    if (!is_gpu()) {
-      Stage stage = result.update().specialize(lanes == kLanes && numbers_->dim(1).stride() == 0);
-      stage.allow_race_conditions().vectorize(row.dom[0], kLanes);
-      schedule_row(stage, row.dom, *sizes_[2], *sizes_[3]);
-    }
-    schedule_row(result.update().specialize(lanes == 1), row.dom, *sizes_[2], *sizes_[3]);
-    result.update().specialize_fail("lanes are 16 or 1");
+    schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
   }
 
  private:
+  BufferInput *table_ = nullptr, *numbers_ = nullptr;
+  std::vector<GeneratorInput<int>*> sizes_;
+  BufferOutput* result_ = nullptr;
+};
+
+// result[o][i][x] = table[o][number(i)][x], by vectors. The rows may lie anywhere, where no cache's
+// own prefetching follows: the one after the next is asked for while one is copied.
+class GatherRows : public RowsGenerator<GatherRows> {
+ public:
+  GeneratorParam<int> bytes{"bytes", 4};
+  GeneratorParam<bool> streams{"streams", false};  // rows of whole cache lines
+
+  void configure() {
+    const Type element = UInt(8 * bytes);
+    table_ = add_input<Buffer<>>("table", element, 3);
+    numbers_ = add_input<Buffer<>>("numbers", Int(32), 4);
+    for (const char* name : {"chunk_x", "chunk_y", "chunk_z"}) {
+      sizes_.push_back(add_input<int>(name));
+    }
+    result_ = add_output<Buffer<>>("result", element, 3);
+  }
+
+  void generate() {
+    Func result = *result_, pick("pick");
+    const Expr rows = table_->dim(1).extent(), count = result_->dim(1).extent();
+    const Number now = row_at(*numbers_, 0, y, 0, rows);
+    const Number later = row_at(*numbers_, 0, min(y + 2, count - 1), 0, rows);
+    pick(y) = {now.value, cast<int32_t>(now.is_valid), later.value};
+    const Row row = make_row(result_->dim(0).extent(), kLanes, *sizes_[0]);
+    const auto table_at = [&](const Expr& number) {
+      return (*table_)(row.at, unsafe_promise_clamped(number, 0, rows - 1), z);
+    };
+    const Expr value =
+        select(pick(y)[1] != 0, with_prefetch(table_at(pick(y)[0]), table_at(pick(y)[2])),
+               Internal::make_zero(result_->type()));
+    result(x, y, z) = undef(result_->type());
+    result(row.at, y, z) = streams ? streamed(value) : value;
+    for (int d = 0; d < 4; ++d) numbers_->dim(d).set_min(0);
+    for (int d = 0; d < 3; ++d) {
+      table_->dim(d).set_min(0);
+      result_->dim(d).set_min(0);
+    }
+    result.update().allow_race_conditions().vectorize(row.dom[0], kLanes);
+    schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
+    pick.compute_at(result, Var("yi")).store_in(MemoryType::Register).bound_extent(y, 1);
+  }
+
+ private:
+  BufferInput *table_ = nullptr, *numbers_ = nullptr;
+  std::vector<GeneratorInput<int>*> sizes_;
+  BufferOutput* result_ = nullptr;
+};
+
+// result[o][i] = table[o][number(i)]: rows of one element. Sixteen numbers are read at a time and
+// serve several o.
+class GatherLanes : public RowsGenerator<GatherLanes> {
+ public:
+  GeneratorParam<int> bytes{"bytes", 4};
+
+  void configure() {
+    const Type element = UInt(8 * bytes);
+    table_ = add_input<Buffer<>>("table", element, 2);
+    numbers_ = add_input<Buffer<>>("numbers", Int(32), 4);
+    for (const char* name : {"chunk_i", "chunk_o"}) sizes_.push_back(add_input<int>(name));
+    result_ = add_output<Buffer<>>("result", element, 2);
+  }
+
+  void generate() {
+    // Algorithm.
+    Func result = *result_, place("place");
+    const Expr chunk_i = *sizes_[0], chunk_o = *sizes_[1], rows = table_->dim(0).extent();
+    const Expr extent = result_->dim(0).extent(), outer = result_->dim(1).extent();
+    const Expr steps = (extent + kLanes - 1) / kLanes;
+    RDom all({{0, kLanes},
+              {0, chunk_o},
+              {0, chunk_i},
+              {0, (steps + chunk_i - 1) / chunk_i},
+              {0, (outer + chunk_o - 1) / chunk_o}},
+             "all");
+    const Expr step = all[3] * chunk_i + all[2], at_o = all[4] * chunk_o + all[1];
+    all.where(step < steps);
+    all.where(at_o < outer);
+    const Number number = row_at(*numbers_, 0, i + l, 0, rows);
+    place(l, i) = {number.value, cast<int32_t>(number.is_valid)};
+    const Expr first = min(step * kLanes, extent - kLanes);
+    const Expr row = clamp(place(all[0], first)[0], 0, rows - 1);
+    result(x, y) = undef(result_->type());
+    result(first + all[0], at_o) = select(place(all[0], first)[1] != 0, (*table_)(row, at_o),
+                                          Internal::make_zero(result_->type()));
+    for (int d = 0; d < 4; ++d) numbers_->dim(d).set_min(0);
+    for (int d = 0; d < 2; ++d) {
+      table_->dim(d).set_min(0);
+      result_->dim(d).set_min(0);
+    }
+
+    // Schedule.
+    result.update()
+        .allow_race_conditions()
+        .vectorize(all[0])
+        .gpu_blocks(all[3], all[4])
+        .never_partition_all();
+    place.compute_at(result, all[2]).store_in(MemoryType::Register);
+    place.bound_extent(l, kLanes).bound_extent(i, 1).vectorize(l);
+  }
+
+ private:
+  Var l{"l"}, i{"i"};
   BufferInput *table_ = nullptr, *numbers_ = nullptr;
   std::vector<GeneratorInput<int>*> sizes_;
   BufferOutput* result_ = nullptr;
@@ -233,6 +333,8 @@ class OneHot : public RowsGenerator<OneHot> {
 }  // namespace
 }  // namespace ballast::kernels
 
-HALIDE_REGISTER_GENERATOR(ballast::kernels::Gather, gather_rows)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::Gather, gather)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::GatherRows, gather_rows)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::GatherLanes, gather_lanes)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ScatterAdd, scatter_add_rows)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::OneHot, one_hot_rows)

@@ -175,19 +175,16 @@ Operand flat_operand(const Move& move, const View& view) {
   return {view.slot, raw_type(move.bytes), {last + 1}, {1}, {}};
 }
 
-// Results larger than this go past the caches, which would have kept little of them.
-constexpr int64_t kStreamed = 4 << 20;
-
 // Whether every vector of a transposed move's result is a cache line of its own.
 bool has_whole_lines(const Move& move) {
   bool is_aligned =
       move.bytes == 4 && move.to.offset % kLanes == 0 && move.extents[0] % kLanes == 0;
-  int64_t bytes = move.bytes * move.extents[0];
+  uint64_t bytes = move.bytes * move.extents[0];
   for (size_t d = 1; d < move.extents.size(); ++d) {
     is_aligned = is_aligned && move.to.strides[d] % kLanes == 0;
     bytes *= move.extents[d];
   }
-  return is_aligned && bytes >= kStreamed;
+  return is_aligned && bytes >= kStreamedBytes;
 }
 
 // The sides of blocks that transpose_generator.cpp was built for: a vector of 64 bytes where rows
