@@ -75,14 +75,15 @@ class Cond : public Control {
     }
   }
 
-  void run(Stream& stream, const std::vector<BufferPtr>& bindings) override {
+  void run(Stream& stream, const std::vector<BufferPtr>& bindings,
+           const CancelFlag* is_cancelled) override {
     uint8_t is_true = 0;
     stream.read(&is_true, *at(0, bindings), 0, 1);
     std::vector<InputBinding> inputs;
     std::vector<BufferPtr> outputs;
     for (size_t i = 1; i < input_count_; ++i) inputs.push_back({at(i, bindings), nullptr});
     for (size_t i = 0; i < output_count_; ++i) outputs.push_back(at(input_count_ + i, bindings));
-    branches_[is_true != 0 ? 0 : 1]->run(stream, inputs, outputs);
+    branches_[is_true != 0 ? 0 : 1]->run(stream, inputs, outputs, is_cancelled);
   }
 
   Cost cost() const override {
@@ -156,11 +157,17 @@ class While : public Loop {
         body_(compile(device, *node.regions[1], options, true)),
         flag_(Buffer::create(device, 1)) {}
 
-  void run(Stream& stream, const std::vector<BufferPtr>& bindings) override {
+  void run(Stream& stream, const std::vector<BufferPtr>& bindings,
+           const CancelFlag* is_cancelled) override {
     copy_in(stream, bindings);
     std::vector<InputBinding> consts;
     for (size_t i = 0; i < consts_; ++i) consts.push_back({at(i, bindings), nullptr});
-    while (holds(stream, consts)) body_->run(stream, consts, {});
+    for (uint64_t steps = 0; holds(stream, consts, is_cancelled); ++steps) {
+      if (is_cancelled != nullptr && *is_cancelled) {
+        fail(Code::kCancelled, "[while] cancelled after {} steps", steps);
+      }
+      body_->run(stream, consts, {}, is_cancelled);
+    }
     copy_out(stream, bindings);
   }
 
@@ -172,9 +179,10 @@ class While : public Loop {
   }
 
  private:
-  bool holds(Stream& stream, const std::vector<InputBinding>& consts) {
+  bool holds(Stream& stream, const std::vector<InputBinding>& consts,
+             const CancelFlag* is_cancelled) {
     uint8_t is_true = 0;
-    condition_->run(stream, consts, {flag_});
+    condition_->run(stream, consts, {flag_}, is_cancelled);
     stream.read(&is_true, *flag_, 0, 1);
     return is_true != 0;
   }
@@ -195,7 +203,8 @@ class Scan : public Loop {
                                                         : Direction::kForward),
         sink_(compile(device, *node.regions[0], options, true)) {}
 
-  void run(Stream& stream, const std::vector<BufferPtr>& bindings) override {
+  void run(Stream& stream, const std::vector<BufferPtr>& bindings,
+           const CancelFlag* is_cancelled) override {
     copy_in(stream, bindings);
     if (length_ > 0) {
       std::vector<Queue> inputs, outputs;
@@ -206,7 +215,7 @@ class Scan : public Loop {
       for (size_t i = carry_.size(); i < output_count_; ++i) {
         outputs.push_back({at(input_count_ + i, bindings), nullptr, length_});
       }
-      sink_.run(stream, length_, inputs, outputs, direction_);
+      sink_.run(stream, length_, inputs, outputs, direction_, is_cancelled);
     }
     copy_out(stream, bindings);
   }
@@ -229,7 +238,7 @@ class Effect : public Control {
   Effect(const Node& node, std::vector<Operand> operands, std::vector<TensorType> inputs)
       : Control(std::move(operands)), call_{node.op, node.attrs, std::move(inputs)} {}
 
-  void run(Stream& stream, const std::vector<BufferPtr>& bindings) override {
+  void run(Stream& stream, const std::vector<BufferPtr>& bindings, const CancelFlag*) override {
     std::vector<Buffer*> inputs;
     for (size_t i = 0; i < call_.inputs.size(); ++i) inputs.push_back(at(i, bindings).get());
     run_effect(stream, call_, inputs);
@@ -242,6 +251,13 @@ class Effect : public Control {
 };
 
 }  // namespace
+
+bool has_loop(const Node& node) {
+  if (node.op->name == "while" || node.op->name == "scan") return true;
+  return std::any_of(node.regions.begin(), node.regions.end(), [](const auto& region) {
+    return std::any_of(region->nodes().begin(), region->nodes().end(), has_loop);
+  });
+}
 
 std::unique_ptr<Control> Control::make(const DevicePtr& device, const Graph& graph,
                                        const Node& node, std::vector<Operand> operands,

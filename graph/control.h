@@ -14,6 +14,9 @@
 
 namespace ballast::graph {
 
+// Whether the node is a while or a scan, or one lies in its regions.
+bool has_loop(const Node& node);
+
 class Control {
  public:
   // What a node's regions add to the executable around it.
@@ -31,7 +34,8 @@ class Control {
   Control(const Control&) = delete;
 
   // `bindings` as of CommandList::replay.
-  virtual void run(device::Stream& stream, const std::vector<device::BufferPtr>& bindings) = 0;
+  virtual void run(device::Stream& stream, const std::vector<device::BufferPtr>& bindings,
+                   const CancelFlag* is_cancelled) = 0;
   virtual Cost cost() const = 0;
   // Replaces a static buffer.
   void rebind(const device::Buffer* from, const device::BufferPtr& to);

@@ -4,6 +4,9 @@
 #include "graph/test_support.h"
 #include "graph/text.h"
 
+#include <chrono>
+#include <thread>
+
 namespace ballast::graph {
 namespace {
 
@@ -237,6 +240,58 @@ TEST(Control, WrongSignatures) {
   fails("the regions give (f32[]) and ()", replaced(loop, "output %0\n}\nupdate", "}\nupdate"));
   fails("region 0 has a state, \"s\"",
         replaced(loop, "  input %0 \"s\": f32[]\n  %1", "  state %0 \"s\": f32[]\n  %1"));
+}
+
+// early' = early + 1; late' = late + 1 until it reaches a limit, by a while; or `length` times, by
+// a scan.
+std::string counting_text(const std::string& loop) {
+  return "ballast.graph 1\ninput %0 \"limit\": f32[]\nstate %1 \"early\": f32[]\n"
+         "state %2 \"late\": f32[]\nconst %3: f32[] = 0000803f\n%4 = add(%1, %3) : f32[]\n" +
+         loop +
+         "  input %0 \"limit\": f32[]\n  input %1 \"count\": f32[]\n  const %2: f32[] = 0000803f\n"
+         "  %3 = add(%1, %2) : f32[]\n  output %3\n}\nupdate %1 = %4\nupdate %2 = %5\noutput %5\n";
+}
+
+const char kUntilTheLimit[] =
+    "%5 = while(%0, %2) {consts = 1} : f32[] {\n"
+    "  input %0 \"limit\": f32[]\n  input %1 \"count\": f32[]\n  %2 = less(%1, %0) : bool[]\n"
+    "  output %2\n} {\n";
+const char kManyTimes[] =  // far more than a test could wait for
+    "%5 = scan(%0, %2) {consts = 1, carried = 1, length = 50000000} : f32[] {\n";
+
+TEST(Control, CancelStopsWithinALoopAndTakesTheStepBack) {
+  for (const char* loop : {kUntilTheLimit, kManyTimes}) {
+    for (const Level level : {Level::kO0, Level::kO1}) {
+      const bool is_scan = loop == kManyTimes;
+      auto exe = std::make_shared<Executable>(test_device(), parse(counting_text(loop)),
+                                              CompileOptions{level, Replay::kList});
+      EXPECT_EQ(exe->early_states().front(), 0u);
+      const BufferPtr early = upload({0}), late = upload({0}), ends = upload({0, 0, 0});
+      exe->bind_state(0, early);
+      exe->bind_state(1, late);
+      Sink sink(exe, 0);
+      const BufferPtr limits = upload({3, 5, 1e30f});
+      const uint64_t whole = is_scan ? 0 : 2;
+      std::thread canceller([&] {
+        while (sink.progress() < whole) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        sink.cancel();
+      });
+      const std::string message =
+          fmt::format("[sink_run] cancelled after {} steps, in a loop of the next", whole);
+      expect_error(Code::kCancelled, message, [&] {
+        sink.run(test_device()->default_stream(), 3, {{limits, nullptr, 3}}, {{ends, nullptr, 3}});
+      });
+      canceller.join();
+      EXPECT_EQ(sink.progress(), whole);
+      EXPECT_EQ(download(early)[0], whole);
+      EXPECT_EQ(download(late)[0], is_scan ? 0 : 5);
+      if (is_scan) continue;
+      sink.run(test_device()->default_stream(), 1, {{upload({7}), nullptr, 1}}, {{}});
+      EXPECT_EQ(download(early)[0], 3);
+      EXPECT_EQ(download(late)[0], 7);
+    }
+  }
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Executable::Executable(const device::DevicePtr& device, const Graph& graph,
       output_slots_(graph_.outputs().size()) {
   for (size_t i = 0; i < bound_.size(); ++i) states_.push_back(Buffer::create(device_, 0));
   record();
+  find_early_states();
   choose_replay();
 }
 
@@ -77,6 +78,20 @@ void Executable::record() {
     if (runs_on_host(node)) add_control(node, std::move(operands));
   }
   record_copies();
+}
+
+// Those that some node writes before the last loop has ended.
+void Executable::find_early_states() {
+  const std::vector<Node>& nodes = graph_.nodes();
+  size_t end = nodes.size();
+  while (end > 0 && !has_loop(nodes[end - 1])) --end;
+  for (size_t i = 0; i < end; ++i) {
+    for (ValueId id : nodes[i].outputs) {
+      const Storage& storage = memory_.values[id];
+      const bool is_written = storage.kind == Storage::Kind::kState && !nodes[i].op->is_alias;
+      if (is_written) early_states_.push_back(storage.index);
+    }
+  }
 }
 
 void Executable::record_copies() {
@@ -197,7 +212,7 @@ void Executable::bind_state(size_t index, const BufferPtr& buffer) {
 }
 
 void Executable::run(device::Stream& stream, const std::vector<InputBinding>& inputs,
-                     const std::vector<BufferPtr>& outputs) {
+                     const std::vector<BufferPtr>& outputs, const CancelFlag* is_cancelled) {
   if (inputs.size() != input_slots_.size() || outputs.size() != output_slots_.size()) {
     fail(Code::kInvalidArgument, "[executable_run] takes {} inputs and {} outputs, got {} and {}",
          input_slots_.size(), output_slots_.size(), inputs.size(), outputs.size());
@@ -220,16 +235,17 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
     bindings.push_back(outputs[i] ? outputs[i] : output_slot(i));
   }
   check_outputs_apart(bindings);
-  if (!stitched_) return replay(stream, bindings);
+  if (!stitched_) return replay(stream, bindings, is_cancelled);
   std::vector<device::StitchBinding> stitch;
   for (const BufferPtr& buffer : bindings) stitch.push_back({buffer.get(), 0, 1});
   stitched_->run(stream, stitch, 1);
 }
 
-void Executable::replay(device::Stream& stream, const std::vector<BufferPtr>& bindings) {
+void Executable::replay(device::Stream& stream, const std::vector<BufferPtr>& bindings,
+                        const CancelFlag* is_cancelled) {
   for (Segment& segment : segments_) {
     if (segment.list) segment.list->replay(stream, bindings);
-    if (segment.control) segment.control->run(stream, bindings);
+    if (segment.control) segment.control->run(stream, bindings, is_cancelled);
   }
 }
 

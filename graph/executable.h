@@ -16,6 +16,9 @@ namespace ballast::graph {
 
 class Control;
 
+// Set by another thread: a run stops before the next iteration of a loop, with kCancelled.
+using CancelFlag = std::atomic<bool>;
+
 struct CompileOptions {
   Level level = Level::kO1;
   device::Replay replay = device::Replay::kAuto;
@@ -35,7 +38,7 @@ class Executable {
   void bind_state(size_t index, const device::BufferPtr& buffer);
   // outputs[i] null: computed and dropped.
   void run(device::Stream& stream, const std::vector<InputBinding>& inputs,
-           const std::vector<device::BufferPtr>& outputs);
+           const std::vector<device::BufferPtr>& outputs, const CancelFlag* is_cancelled = nullptr);
 
   const device::DevicePtr& device() const { return device_; }
   const Graph& graph() const { return graph_; }  // after the passes
@@ -52,7 +55,12 @@ class Executable {
   const TensorType& output_type(size_t i) const { return graph_.value(graph_.outputs()[i]).type; }
 
   // What the sink builds on.
-  void replay(device::Stream& stream, const std::vector<device::BufferPtr>& bindings);
+  void replay(device::Stream& stream, const std::vector<device::BufferPtr>& bindings,
+              const CancelFlag* is_cancelled = nullptr);
+  // States that a run which stops within a loop may have written already.
+  const std::vector<size_t>& early_states() const { return early_states_; }
+  const TensorType& state_type(size_t i) const { return graph_.value(graph_.states()[i]).type; }
+  const device::BufferPtr& state(size_t i) const { return bound_[i]; }
   device::Stitched* stitched() { return stitched_.get(); }
   // Memory of the executable's own for an input that must be copied, or an output that is dropped.
   const device::BufferPtr& input_slot(size_t i);
@@ -89,6 +97,7 @@ class Executable {
   void add_control(const Node& node, std::vector<device::Operand> operands);
   device::Operand operand(ValueId id);
   device::BufferPtr arena_view(uint64_t offset, uint64_t size);
+  void find_early_states();
 
   device::DevicePtr device_;
   CompileOptions options_;
@@ -105,6 +114,7 @@ class Executable {
   // The same memory as the recordings know it, an object for each state: rebinding looks for that.
   std::vector<device::BufferPtr> states_;
   bool are_states_checked_ = false;
+  std::vector<size_t> early_states_;
   std::vector<device::BufferPtr> input_slots_, output_slots_;
   std::vector<Segment> segments_;
   size_t launch_count_ = 0, submit_count_ = 0;

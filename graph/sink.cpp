@@ -60,6 +60,9 @@ Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
         Buffer::create(executable_->device(), max_slots_ * executable_->input_type(i).bytes()));
   }
   for (size_t i = 0; i < output_count; ++i) executable_->output_slot(i);
+  for (size_t state : executable_->early_states()) {
+    saved_.push_back(Buffer::create(executable_->device(), executable_->state_type(state).bytes()));
+  }
 }
 
 Sink::Sink(std::shared_ptr<Executable> executable)
@@ -137,7 +140,8 @@ std::vector<Sink::Lane> Sink::output_lanes(const std::vector<Queue>& outputs) {
 }
 
 void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue>& inputs,
-               const std::vector<Queue>& outputs, Direction direction) {
+               const std::vector<Queue>& outputs, Direction direction,
+               const CancelFlag* is_cancelled) {
   const Graph& graph = executable_->graph();
   if (inputs.size() != graph.inputs().size() || outputs.size() != graph.outputs().size()) {
     fail(Code::kInvalidArgument, "[sink_run] takes {} inputs and {} outputs, got {} and {}",
@@ -162,18 +166,18 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
   if (executable_->stitched() != nullptr) {
     run_stitched(stream, n_steps, from, to, direction);
   } else {
-    run_steps(stream, n_steps, from, to);
+    run_steps(stream, n_steps, from, to, is_cancelled != nullptr ? *is_cancelled : is_cancelled_);
   }
   last_submits_ = device.counters().submits - submits_before;
   replay_allocations_ += allocations(device) - allocations_before;
 }
 
 void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                     const std::vector<Lane>& outputs) {
+                     const std::vector<Lane>& outputs, const CancelFlag& is_cancelled) {
   Window window(executable_->device(), stream);
   std::vector<BufferPtr> bindings(inputs.size() + outputs.size());
   for (uint64_t step = 0; step < n_steps; ++step) {
-    if (is_cancelled_) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
+    if (is_cancelled) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Lane& lane = inputs[i];
       bindings[i] = lane.at(step);
@@ -181,13 +185,32 @@ void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector
       stream.copy(*lane.slot, 0, *lane.queue, lane.number(step) * lane.bytes, lane.bytes);
     }
     for (size_t i = 0; i < outputs.size(); ++i) bindings[inputs.size() + i] = outputs[i].at(step);
-    executable_->replay(stream, bindings);
+    replay_whole(stream, bindings, is_cancelled);
     for (const Lane& lane : outputs) {
       if (!lane.is_copied()) continue;
       stream.copy(*lane.queue, lane.number(step) * lane.bytes, *lane.slot, 0, lane.bytes);
     }
     window.step_done(step);
     steps_done_ = step + 1;
+  }
+}
+
+// One step, or, where it is stopped within, none: what it has written by then is taken back.
+void Sink::replay_whole(device::Stream& stream, const std::vector<BufferPtr>& bindings,
+                        const CancelFlag& is_cancelled) {
+  const std::vector<size_t>& states = executable_->early_states();
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    stream.copy(*saved_[i], 0, *executable_->state(states[i]), 0, saved_[i]->size());
+  }
+  try {
+    executable_->replay(stream, bindings, &is_cancelled);
+  } catch (const device::Error& error) {
+    for (size_t i = 0; i < saved_.size(); ++i) {
+      stream.copy(*executable_->state(states[i]), 0, *saved_[i], 0, saved_[i]->size());
+    }
+    if (error.code() != Code::kCancelled) throw;
+    fail(Code::kCancelled, "[sink_run] cancelled after {} steps, in a loop of the next",
+         steps_done_.load());
   }
 }
 

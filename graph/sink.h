@@ -31,8 +31,11 @@ class Sink {
   explicit Sink(std::shared_ptr<Executable> executable);
 
   void run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue>& inputs,
-           const std::vector<Queue>& outputs, Direction direction = Direction::kForward);
+           const std::vector<Queue>& outputs, Direction direction = Direction::kForward,
+           const CancelFlag* is_cancelled = nullptr);
   uint64_t progress() const { return steps_done_; }
+  // From another thread: the run stops before its next step, or the next iteration of a loop in its
+  // step, whose states are then those of the step before.
   void cancel() { is_cancelled_ = true; }
   Executable& executable() const { return *executable_; }
   SinkInfo info() const;
@@ -60,17 +63,20 @@ class Sink {
   std::vector<Lane> input_lanes(device::Stream& stream, const std::vector<Queue>& inputs);
   std::vector<Lane> output_lanes(const std::vector<Queue>& outputs);
   void run_steps(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                 const std::vector<Lane>& outputs);
+                 const std::vector<Lane>& outputs, const CancelFlag& is_cancelled);
+  void replay_whole(device::Stream& stream, const std::vector<device::BufferPtr>& bindings,
+                    const CancelFlag& is_cancelled);
   void run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
                     const std::vector<Lane>& outputs, Direction direction);
 
   std::shared_ptr<Executable> executable_;
   uint64_t max_slots_;
   std::vector<device::BufferPtr> staging_;
+  std::vector<device::BufferPtr> saved_;  // the executable's early states before a step
   // Views of the queues seen last, so that a queue used again costs nothing.
   std::deque<std::pair<device::BufferPtr, std::vector<device::BufferPtr>>> known_views_;
   std::atomic<uint64_t> steps_done_{0};
-  std::atomic<bool> is_cancelled_{false};
+  CancelFlag is_cancelled_{false};
   std::atomic<uint64_t> last_submits_{0}, replay_allocations_{0};
 };
 
