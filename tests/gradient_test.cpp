@@ -1,6 +1,7 @@
 // Gradients computed on the device against central finite differences of the double-precision
 // reference. A second derivative is the gradient of a function that contains a gradient, a third
 // one that of a function that contains a second.
+#include "frontend/custom.h"
 #include "frontend/ops.h"
 #include "frontend/vjp.h"
 #include "tests/op_table.h"
@@ -120,8 +121,9 @@ std::vector<HostArray> moved(std::vector<HostArray> inputs, double step) {
 }
 
 // The gradient of `fn` along a direction, in double by its own program, against the difference of
-// what `fn` gives: only rules are in question here, kernels are compared above.
-void check_along_direction(const FlatFunction& fn, const std::vector<HostArray>& inputs) {
+// what `fn` gives, as a part of what is tolerated: only rules are in question here, kernels are
+// compared above.
+double error_along_direction(const FlatFunction& fn, const std::vector<HostArray>& inputs) {
   std::vector<TensorType> types;
   std::vector<size_t> numbers;
   for (const HostArray& input : inputs) {
@@ -146,11 +148,13 @@ void check_along_direction(const FlatFunction& fn, const std::vector<HostArray>&
   const double above = reference_eval(program, moved(inputs, kStep))[0].values[0];
   const double below = reference_eval(program, moved(inputs, -kStep))[0].values[0];
   const double tolerance = 1e-6 + 1e-5 * scale + 1e-10 * std::abs(above) / kStep;
-  EXPECT_NEAR(along, (above - below) / (2 * kStep), tolerance);
+  return std::abs(along - (above - below) / (2 * kStep)) / tolerance;
 }
 
 TEST_P(GradientTest, ThirdOrderMatchesFiniteDifferences) {
-  check_along_direction(gradient_loss(gradient_loss(loss_of(GetParam()))), GetParam().inputs);
+  EXPECT_LE(
+      error_along_direction(gradient_loss(gradient_loss(loss_of(GetParam()))), GetParam().inputs),
+      1);
 }
 
 std::string case_name(const testing::TestParamInfo<OpCase>& info) {
@@ -227,6 +231,41 @@ HostArray sample(const Shape& shape, double phase) {
     array.values.push_back(static_cast<float>(std::sin(1.7 * static_cast<double>(i) + phase)));
   }
   return array;
+}
+
+// Derivative number `order` of sin, with one of `wrong` that is a hundredth too large.
+Tensor wrong_sine(const Tensor& x, int order, int wrong) {
+  auto value = [order](const Tensor& at) {
+    const Tensor even = order % 2 == 0 ? ops::sin(at) : ops::cos(at);
+    return order % 4 < 2 ? even : -even;
+  };
+  if (order == 4) return value(x);
+  auto forward = [=](Tensor at) { return std::pair(value(at), at); };
+  auto backward = [=](Tensor at, Tensor u) {
+    const double factor = order + 1 == wrong ? 1.01 : 1;
+    return u * wrong_sine(at, order + 1, wrong) * factor;
+  };
+  return custom_vjp(value, forward, backward)(x);
+}
+
+// What these checks are worth: a rule that is wrong in its first, second or third derivative fails
+// the check of that order, and none below.
+TEST(GradientCheckTest, FindsAWrongRuleAtItsOrder) {
+  const std::vector<HostArray> inputs = {sample({3}, 0.3)};
+  for (int wrong = 0; wrong <= 3; ++wrong) {
+    FlatFunction fn = [wrong](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{weighted_sum(wrong_sine(in[0], 0, wrong))};
+    };
+    for (int order = 1; order <= 3; ++order) {
+      const double error = error_along_direction(fn, inputs);
+      if (order == wrong) {
+        EXPECT_GT(error, 10) << order;
+        break;
+      }
+      EXPECT_LE(error, 1) << order << " where " << wrong << " is wrong";
+      fn = gradient_loss(fn);
+    }
+  }
 }
 
 struct Composite {
