@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
+#include <string>
 
 namespace ballast::tests {
 namespace {
@@ -294,6 +296,36 @@ TEST(TrainOneStepTest, SensScalesGradientsOnly) {
   EXPECT_THAT(scaled.second, testing::Pointwise(FloatNear(1e-6f), plain.second));
 }
 
+// ---- frozen parameters
+
+TEST(FrozenParameterTest, IsLeftOutOfWhatIsTrainedFromThenOn) {
+  nn::SequentialCell net(nn::Dense(3, 4), nn::Dense(4, 1));
+  const Parameter weight = net.parameters_dict().at("0.weight");
+  nn::SGD all(net.trainable_params(), 0.5);
+  EXPECT_TRUE(weight.requires_grad());
+  weight.set_requires_grad(false);
+  EXPECT_FALSE(net.parameters_dict().at("0.weight").requires_grad());  // copies share it
+  EXPECT_EQ(net.trainable_params().size(), 3u);
+  EXPECT_EQ(net.untrainable_params(), std::vector<Parameter>{weight});
+  EXPECT_EQ(net.parameters().size(), 4u);
+
+  nn::SGD some(net.trainable_params(), 0.5);
+  const Tensor x = Tensor::ones({2, 3});
+  auto loss = [&](const Tensor& in) { return ops::mean(net(in)); };
+  const auto before = weight.value().to_host<float>();
+  const auto bias = net.parameters_dict().at("0.bias");
+  const auto bias_before = bias.value().to_host<float>();
+  some(grad(loss, std::nullopt, some.parameters())(x));
+  EXPECT_EQ(weight.value().to_host<float>(), before);
+  EXPECT_NE(bias.value().to_host<float>(), bias_before);
+  all(grad(loss, std::nullopt, all.parameters())(x));  // made before: it still has the weight
+  EXPECT_NE(weight.value().to_host<float>(), before);
+
+  weight.set_requires_grad(true);
+  EXPECT_EQ(net.trainable_params().size(), 4u);
+  EXPECT_EQ(nn::SGD(net.trainable_params(), 0.5).parameters(), net.parameters());
+}
+
 // ---- mixed precision
 
 TEST(MixedPrecisionTest, CastsByTheLists) {
@@ -332,6 +364,53 @@ TEST(MixedPrecisionTest, CastsFunctionsAndTheirGradients) {
   const Tensor gradient = grad(f)(a, b);
   EXPECT_EQ(gradient.dtype(), DType::kF32);
   EXPECT_THAT(gradient.to_host<float>(), testing::Each(4.0f));
+}
+
+// The primitives in a program and in the bodies of its control flow, with their results' types.
+std::multimap<std::string, DType> made_by(const Program& program) {
+  std::multimap<std::string, DType> made;
+  for (const Equation& equation : program.equations) {
+    made.emplace(equation.primitive, equation.outputs[0]->type.dtype);
+    for (const auto& body : equation.bodies) made.merge(made_by(*body));
+  }
+  return made;
+}
+
+TEST(MixedPrecisionTest, ReachesTheBodiesOfControlFlow) {
+  const Parameter w(Tensor::full({8, 8}, 0.125), "w");
+  auto f = [&](const Tensor& x) {
+    Tensor y = fori_loop(
+        0, 3, [&](Tensor, Tensor c) { return ops::tanh(ops::matmul(c, w)); }, x);
+    y = cond(
+        ops::less(ops::sum(x), 0), [&] { return y; }, [&] { return ops::matmul(y, w); });
+    return while_loop([](Tensor c) { return ops::less(ops::sum(ops::matmul(c, c)), 100); },
+                      [&](Tensor c) { return ops::matmul(c, w) * 3.0f; }, y);
+  };
+  auto mixed = amp::auto_mixed_precision(f);
+  const Program program =
+      trace([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{mixed(x[0])}; },
+            {{DType::kF32, {8, 8}}});
+  verify(program);
+  const auto made = made_by(program);
+  EXPECT_EQ(made.count("matmul"), 4u);
+  for (auto [first, last] = made.equal_range("matmul"); first != last; ++first) {
+    EXPECT_EQ(first->second, DType::kBF16);
+  }
+  for (const char* name : {"scan", "cond", "while"}) {
+    EXPECT_EQ(made.find(name)->second, DType::kF32) << name;
+  }
+  const Tensor x = Tensor::full({8, 8}, 0.5);
+  const std::vector<float> exact = f(x).to_host<float>();
+  EXPECT_THAT(mixed(x).to_host<float>(), testing::Pointwise(testing::FloatNear(0.05f), exact));
+  JitOptions by_kernel;
+  by_kernel.level = JitLevel::kO0;
+  EXPECT_EQ(jit(mixed, by_kernel)(x).to_host<float>(), mixed(x).to_host<float>());
+  auto loss = [&](const Tensor& at) { return ops::mean(mixed(at)); };
+  const Tensor gradient = grad(loss)(x);
+  EXPECT_EQ(gradient.dtype(), DType::kF32);
+  const Tensor exact_gradient = grad([&](const Tensor& at) { return ops::mean(f(at)); })(x);
+  EXPECT_THAT(gradient.to_host<float>(),
+              testing::Pointwise(testing::FloatNear(0.01f), exact_gradient.to_host<float>()));
 }
 
 TEST(MixedPrecisionTest, TrainsTheSameInEveryMode) {

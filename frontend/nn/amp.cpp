@@ -27,6 +27,11 @@ const std::set<std::string>& either() {
   return names;
 }
 
+const std::set<std::string>& control_flow() {
+  static const std::set<std::string> names = {"cond", "while", "scan"};
+  return names;
+}
+
 // One evaluation: every variable's value, and its casts.
 class Mixed {
  public:
@@ -37,7 +42,7 @@ class Mixed {
     for (const Equation& equation : program_.equations) {
       CallScope scope(equation.where, /*is_override=*/true);
       const std::vector<Tensor> results = apply_primitive(
-          equation.primitive, operands(equation), equation.attrs, equation.where, equation.bodies);
+          equation.primitive, operands(equation), equation.attrs, equation.where, bodies(equation));
       for (size_t i = 0; i < results.size(); ++i) values_.set(equation.outputs[i], results[i]);
     }
     std::vector<Tensor> outputs;
@@ -49,6 +54,19 @@ class Mixed {
   }
 
  private:
+  // Bodies of control flow in mixed precision too; they keep their types, as a carry must. Others
+  // (backward passes) stay as they are.
+  Bodies bodies(const Equation& equation) const {
+    if (control_flow().count(equation.primitive) == 0) return equation.bodies;
+    Bodies mixed;
+    for (const auto& body : equation.bodies) {
+      auto run = [&](const std::vector<Tensor>& inputs) { return Mixed(*body, low_).run(inputs); };
+      mixed.push_back(
+          std::make_shared<Program>(eliminate_dead_code(trace(run, input_types(*body)))));
+    }
+    return mixed;
+  }
+
   std::vector<Tensor> operands(const Equation& equation) {
     const bool is_low = low_precision().count(equation.primitive) > 0;
     const bool is_either = either().count(equation.primitive) > 0 && all_low(equation.inputs);
@@ -114,12 +132,13 @@ Tensor MixedCell::run(const std::vector<Tensor>& inputs) {
 
 Tensor LossScaler::scale(const Tensor& loss) const { return loss * scale_value(); }
 
-StaticLossScaler::StaticLossScaler(float scale_value) : scale_value_(scale_value) {
+StaticLossScaler::StaticLossScaler(float scale_value, Where where) : scale_value_(scale_value) {
   if (!(scale_value > 0) || !std::isfinite(scale_value)) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[StaticLossScaler] the scale is {}, expected it finite and more than 0\n  hint: where "
+         "[StaticLossScaler] the scale is {}, expected it finite and more than 0 (at {})\n  hint: "
+         "where "
          "gradients overflow, a smaller power of two, or DynamicLossScaler, which finds one",
-         scale_value);
+         scale_value, to_string(where));
   }
 }
 
@@ -127,13 +146,14 @@ std::vector<Tensor> LossScaler::unscale(const std::vector<Tensor>& gradients) co
   return ops::scale_tensors(gradients, ops::reciprocal(scale_value()));
 }
 
-DynamicLossScaler::DynamicLossScaler(float scale_value, float scale_factor, int32_t scale_window)
+DynamicLossScaler::DynamicLossScaler(float scale_value, float scale_factor, int32_t scale_window,
+                                     Where where)
     : scale_factor_(scale_factor), scale_window_(scale_window) {
   if (!(scale_value >= 1) || !(scale_factor > 1) || scale_window < 1) {
     fail(BALLAST_INVALID_ARGUMENT,
          "[DynamicLossScaler] value {}, factor {}, window {}: expected at least 1, more than 1, at "
-         "least 1",
-         scale_value, scale_factor, scale_window);
+         "least 1 (at {})",
+         scale_value, scale_factor, scale_window, to_string(where));
   }
   scale_value_ = Parameter(Tensor::scalar(scale_value), "scale_value", /*requires_grad=*/false);
   counter_ = Parameter(Tensor::scalar(0, DType::kI32), "scale_counter", /*requires_grad=*/false);

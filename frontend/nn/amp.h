@@ -19,7 +19,8 @@ namespace ballast::amp {
 //   low precision  matmul, conv2d, attention: their f32 operands are cast to `dtype`
 //   either         ops that move elements, add, multiply, relu, gelu...: in `dtype` if all their
 //                  operands have it, else in f32
-//   as it was      everything else: norms, softmax, reductions, losses, optimizers, control flow
+//   as it was      everything else: norms, softmax, reductions, losses, optimizers
+// So too in the bodies of control flow, which take and give the types they did.
 // Results and effects have the types they had.
 std::vector<Tensor> eval_mixed(const Program& program, const std::vector<Tensor>& inputs,
                                DType dtype);
@@ -88,7 +89,8 @@ class LossScaler {
 
 class StaticLossScaler : public LossScaler {
  public:
-  explicit StaticLossScaler(float scale_value);  // finite and more than 0
+  explicit StaticLossScaler(float scale_value,
+                            Where where = Where::here());  // finite and more than 0
   Tensor scale_value() const override { return Tensor::scalar(scale_value_); }
 
  private:
@@ -99,8 +101,8 @@ class StaticLossScaler : public LossScaler {
 // after a step that was not.
 class DynamicLossScaler : public LossScaler {
  public:
-  explicit DynamicLossScaler(float scale_value, float scale_factor = 2,
-                             int32_t scale_window = 1000);
+  explicit DynamicLossScaler(float scale_value, float scale_factor = 2, int32_t scale_window = 1000,
+                             Where where = Where::here());
   Tensor scale_value() const override { return scale_value_; }
   void adjust(const Tensor& is_finite) override;
   std::vector<Parameter> states() const override { return {scale_value_, counter_}; }

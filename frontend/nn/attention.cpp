@@ -8,12 +8,12 @@
 namespace ballast::nn {
 
 MultiHeadAttention::MultiHeadAttention(int64_t embed_dim, int64_t num_heads, double dropout,
-                                       bool has_bias, bool is_causal)
+                                       bool has_bias, bool is_causal, Where where)
     : embed_dim_(embed_dim), num_heads_(num_heads), dropout_(dropout), is_causal_(is_causal) {
   if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads != 0) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[MultiHeadAttention] {} heads over {} elements: expected equal heads", num_heads,
-         embed_dim);
+         "[MultiHeadAttention] {} heads over {} elements: expected equal heads (at {})", num_heads,
+         embed_dim, to_string(where));
   }
   in_proj_weight_ = add("in_proj_weight", XavierUniform()({3 * embed_dim, embed_dim}));
   if (has_bias) in_proj_bias_ = add("in_proj_bias", Tensor::zeros({3 * embed_dim}));

@@ -14,7 +14,7 @@ namespace ballast::nn {
 class MultiHeadAttention : public Cell {
  public:
   MultiHeadAttention(int64_t embed_dim, int64_t num_heads, double dropout = 0, bool has_bias = true,
-                     bool is_causal = false);
+                     bool is_causal = false, Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
   Tensor construct(const Tensor& x, const Tensor& mask) override;

@@ -9,18 +9,19 @@ namespace ballast::nn {
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, const Extents& kernel_size,
                const Extents& stride, const std::string& pad_mode, const Extents& padding,
                const Extents& dilation, int64_t group, bool has_bias,
-               const Initializer& weight_init, const Initializer& bias_init)
+               const Initializer& weight_init, const Initializer& bias_init, Where where)
     : window_{stride, pad_mode, padding, dilation}, group_(group) {
   if (in_channels < 1 || out_channels < 1 || group < 1 || in_channels % group != 0 ||
       out_channels % group != 0) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[Conv2d] {} to {} channels in {} groups: expected multiples of the groups", in_channels,
-         out_channels, group);
+         "[Conv2d] {} to {} channels in {} groups: expected multiples of the groups (at {})",
+         in_channels, out_channels, group, to_string(where));
   }
   const int64_t down = kernel_size.front(), across = kernel_size.back();
   if (kernel_size.size() > 2 || down < 1 || across < 1) {
-    fail(BALLAST_INVALID_ARGUMENT, "[Conv2d] kernel_size is {}, expected one or two extents",
-         to_string(kernel_size));
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[Conv2d] kernel_size is {}, expected one or two extents (at {})", to_string(kernel_size),
+         to_string(where));
   }
   const Shape shape = {out_channels, in_channels / group, down, across};
   weight_ = add("weight", (weight_init ? weight_init : HeUniform(std::sqrt(5.0)))(shape));

@@ -25,7 +25,7 @@ class Conv2d : public Cell {
          const Extents& stride = 1, const std::string& pad_mode = "same",
          const Extents& padding = 0, const Extents& dilation = 1, int64_t group = 1,
          bool has_bias = false, const Initializer& weight_init = {},
-         const Initializer& bias_init = {});
+         const Initializer& bias_init = {}, Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 

@@ -8,10 +8,10 @@
 namespace ballast::nn {
 
 Dense::Dense(int64_t in_channels, int64_t out_channels, bool has_bias,
-             const Initializer& weight_init, const Initializer& bias_init) {
+             const Initializer& weight_init, const Initializer& bias_init, Where where) {
   if (in_channels < 1 || out_channels < 1) {
-    fail(BALLAST_INVALID_ARGUMENT, "[Dense] {} to {} channels: expected at least 1", in_channels,
-         out_channels);
+    fail(BALLAST_INVALID_ARGUMENT, "[Dense] {} to {} channels: expected at least 1 (at {})",
+         in_channels, out_channels, to_string(where));
   }
   const Shape shape = {out_channels, in_channels};
   weight_ = add("weight", (weight_init ? weight_init : HeUniform(std::sqrt(5.0)))(shape));
@@ -27,13 +27,14 @@ Tensor Dense::construct(const Tensor& x) {
 }
 
 Embedding::Embedding(int64_t vocab_size, int64_t embedding_size, const Initializer& table_init,
-                     std::optional<int64_t> padding_idx)
+                     std::optional<int64_t> padding_idx, Where where)
     : padding_idx_(padding_idx) {
   if (vocab_size < 1 || embedding_size < 1 || padding_idx.value_or(0) < 0 ||
       padding_idx.value_or(0) >= vocab_size) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[Embedding] {} rows of {}, padding_idx {}: expected at least 1, and a row's number",
-         vocab_size, embedding_size, padding_idx.value_or(-1));
+         "[Embedding] {} rows of {}, padding_idx {}: expected at least 1, and a row's number (at "
+         "{})",
+         vocab_size, embedding_size, padding_idx.value_or(-1), to_string(where));
   }
   Tensor table = table_init({vocab_size, embedding_size});
   if (padding_idx) {
@@ -48,9 +49,10 @@ Tensor Embedding::construct(const Tensor& indices) {
   return ops::embedding(embedding_table_, indices, padding_idx_);
 }
 
-Dropout::Dropout(double p) : p_(p) {
+Dropout::Dropout(double p, Where where) : p_(p) {
   if (!(p >= 0 && p < 1)) {
-    fail(BALLAST_INVALID_ARGUMENT, "[Dropout] p is {}, expected 0 up to but not 1", p);
+    fail(BALLAST_INVALID_ARGUMENT, "[Dropout] p is {}, expected 0 up to but not 1 (at {})", p,
+         to_string(where));
   }
 }
 

@@ -19,7 +19,8 @@ namespace ballast::nn {
 class Dense : public Cell {
  public:
   Dense(int64_t in_channels, int64_t out_channels, bool has_bias = true,
-        const Initializer& weight_init = {}, const Initializer& bias_init = {});
+        const Initializer& weight_init = {}, const Initializer& bias_init = {},
+        Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
@@ -35,7 +36,7 @@ class Dense : public Cell {
 class Embedding : public Cell {
  public:
   Embedding(int64_t vocab_size, int64_t embedding_size, const Initializer& table_init = Normal(),
-            std::optional<int64_t> padding_idx = std::nullopt);
+            std::optional<int64_t> padding_idx = std::nullopt, Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& indices) override;
 
@@ -49,7 +50,7 @@ class Embedding : public Cell {
 // In training: zeroes with probability p and scales what stays by 1 / (1 - p); else the identity.
 class Dropout : public Cell {
  public:
-  explicit Dropout(double p = 0.5);
+  explicit Dropout(double p = 0.5, Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 

@@ -33,13 +33,16 @@ struct ParameterGroup {
 
 // An optimizer's first argument: parameters or groups of them.
 struct ParameterGroups {
-  ParameterGroups(std::vector<Parameter> parameters) : groups{{std::move(parameters)}} {}
-  ParameterGroups(std::initializer_list<Parameter> parameters)
-      : ParameterGroups(std::vector<Parameter>(parameters)) {}
-  ParameterGroups(std::vector<ParameterGroup> list) : groups(std::move(list)), is_grouped(true) {}
+  ParameterGroups(std::vector<Parameter> parameters, Where line = Where::here())
+      : groups{{std::move(parameters)}}, where(line) {}
+  ParameterGroups(std::initializer_list<Parameter> parameters, Where line = Where::here())
+      : ParameterGroups(std::vector<Parameter>(parameters), line) {}
+  ParameterGroups(std::vector<ParameterGroup> list, Where line = Where::here())
+      : groups(std::move(list)), is_grouped(true), where(line) {}
 
   std::vector<ParameterGroup> groups;
   bool is_grouped = false;
+  Where where;  // the line of the optimizer's constructor
 };
 
 }  // namespace ballast::nn

@@ -11,7 +11,9 @@ Reduction reduction_named(const std::string& name) {
   fail(BALLAST_INVALID_ARGUMENT, "[loss] reduction is \"{}\", expected mean, sum or none", name);
 }
 
-Loss::Loss(const std::string& reduction) : reduction_(reduction) { reduction_named(reduction); }
+Loss::Loss(const std::string& reduction, Where where) : reduction_(reduction) {
+  at_line(where, [&] { reduction_named(reduction); });
+}
 
 Tensor MSELoss::construct(const Tensor& logits, const Tensor& labels) {
   return ops::mse_loss(logits, labels, reduction());
@@ -30,11 +32,12 @@ Tensor BCEWithLogitsLoss::construct(const Tensor& x, const Tensor& target) {
 }
 
 CrossEntropyLoss::CrossEntropyLoss(const std::string& reduction, double label_smoothing,
-                                   std::optional<int32_t> ignore_index)
-    : Loss(reduction), label_smoothing_(label_smoothing), ignore_index_(ignore_index) {
+                                   std::optional<int32_t> ignore_index, Where where)
+    : Loss(reduction, where), label_smoothing_(label_smoothing), ignore_index_(ignore_index) {
   if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
-    fail(BALLAST_INVALID_ARGUMENT, "[CrossEntropyLoss] label_smoothing is {}, expected 0 to 1",
-         label_smoothing);
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[CrossEntropyLoss] label_smoothing is {}, expected 0 to 1 (at {})", label_smoothing,
+         to_string(where));
   }
 }
 

@@ -14,7 +14,7 @@ Reduction reduction_named(const std::string& name);
 
 class Loss : public Cell {
  public:
-  explicit Loss(const std::string& reduction);
+  explicit Loss(const std::string& reduction, Where where = Where::here());
 
  protected:
   const std::string& reduction() const { return reduction_; }
@@ -26,7 +26,8 @@ class Loss : public Cell {
 // (logits - labels)^2
 class MSELoss : public Loss {
  public:
-  explicit MSELoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  explicit MSELoss(const std::string& reduction = "mean", Where where = Where::here())
+      : Loss(reduction, where) {}
   using Cell::construct;
   Tensor construct(const Tensor& logits, const Tensor& labels) override;
 };
@@ -34,7 +35,8 @@ class MSELoss : public Loss {
 // |logits - labels|
 class L1Loss : public Loss {
  public:
-  explicit L1Loss(const std::string& reduction = "mean") : Loss(reduction) {}
+  explicit L1Loss(const std::string& reduction = "mean", Where where = Where::here())
+      : Loss(reduction, where) {}
   using Cell::construct;
   Tensor construct(const Tensor& logits, const Tensor& labels) override;
 };
@@ -42,7 +44,8 @@ class L1Loss : public Loss {
 // -(t log x + (1 - t) log(1 - x)); x in [0, 1].
 class BCELoss : public Loss {
  public:
-  explicit BCELoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  explicit BCELoss(const std::string& reduction = "mean", Where where = Where::here())
+      : Loss(reduction, where) {}
   using Cell::construct;
   Tensor construct(const Tensor& x, const Tensor& target) override;
 };
@@ -50,7 +53,8 @@ class BCELoss : public Loss {
 // The same of sigmoid(x), exact for any x.
 class BCEWithLogitsLoss : public Loss {
  public:
-  explicit BCEWithLogitsLoss(const std::string& reduction = "mean") : Loss(reduction) {}
+  explicit BCEWithLogitsLoss(const std::string& reduction = "mean", Where where = Where::here())
+      : Loss(reduction, where) {}
   using Cell::construct;
   Tensor construct(const Tensor& x, const Tensor& target) override;
 };
@@ -61,7 +65,8 @@ class BCEWithLogitsLoss : public Loss {
 class CrossEntropyLoss : public Loss {
  public:
   explicit CrossEntropyLoss(const std::string& reduction = "mean", double label_smoothing = 0,
-                            std::optional<int32_t> ignore_index = std::nullopt);
+                            std::optional<int32_t> ignore_index = std::nullopt,
+                            Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& logits, const Tensor& labels) override;
 

@@ -32,7 +32,7 @@ LSTM::State next_state(const Tensor& gates, const Tensor& c) {
 }  // namespace
 
 LSTM::LSTM(int64_t input_size, int64_t hidden_size, int64_t num_layers, bool has_bias,
-           bool batch_first, double dropout, bool bidirectional)
+           bool batch_first, double dropout, bool bidirectional, Where where)
     : input_size_(input_size),
       hidden_size_(hidden_size),
       directions_(bidirectional ? 2 : 1),
@@ -40,11 +40,12 @@ LSTM::LSTM(int64_t input_size, int64_t hidden_size, int64_t num_layers, bool has
       dropout_(dropout) {
   if (input_size < 1 || hidden_size < 1 || num_layers < 1) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[LSTM] input_size {}, hidden_size {}, num_layers {}: expected at least 1 of each",
-         input_size, hidden_size, num_layers);
+         "[LSTM] input_size {}, hidden_size {}, num_layers {}: expected at least 1 of each (at {})",
+         input_size, hidden_size, num_layers, to_string(where));
   }
   if (!(dropout >= 0 && dropout < 1)) {
-    fail(BALLAST_INVALID_ARGUMENT, "[LSTM] dropout is {}, expected 0 up to but not 1", dropout);
+    fail(BALLAST_INVALID_ARGUMENT, "[LSTM] dropout is {}, expected 0 up to but not 1 (at {})",
+         dropout, to_string(where));
   }
   const Initializer draw = Uniform(1 / std::sqrt(static_cast<double>(hidden_size)));
   const int64_t gates = 4 * hidden_size;

@@ -22,7 +22,8 @@ class LSTM : public Cell {
   using State = std::pair<Tensor, Tensor>;  // h and c, each [layers * directions, B, H]
 
   LSTM(int64_t input_size, int64_t hidden_size, int64_t num_layers = 1, bool has_bias = true,
-       bool batch_first = false, double dropout = 0, bool bidirectional = false);
+       bool batch_first = false, double dropout = 0, bool bidirectional = false,
+       Where where = Where::here());
 
   // {output, {h_n, c_n}}: output is [L, B, directions * H] (or [B, L, ...]), the other two are the
   // states after the last step. They begin as `hx`, else as zeros. seq_length, i32[B], says how

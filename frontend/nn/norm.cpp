@@ -6,12 +6,12 @@ namespace ballast::nn {
 
 BatchNorm2d::BatchNorm2d(int64_t num_features, double eps, double momentum, bool affine,
                          const Initializer& gamma_init, const Initializer& beta_init,
-                         std::optional<bool> use_batch_statistics)
+                         std::optional<bool> use_batch_statistics, Where where)
     : eps_(eps), momentum_(momentum), use_batch_statistics_(use_batch_statistics) {
   if (num_features < 1 || !(momentum >= 0 && momentum <= 1)) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[BatchNorm2d] {} features, momentum {}: expected at least 1, and 0 to 1", num_features,
-         momentum);
+         "[BatchNorm2d] {} features, momentum {}: expected at least 1, and 0 to 1 (at {})",
+         num_features, momentum, to_string(where));
   }
   gamma_ = add("gamma", gamma_init({num_features}), affine);
   beta_ = add("beta", beta_init({num_features}), affine);
@@ -53,11 +53,12 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, double epsilon, const Initialize
 Tensor RMSNorm::construct(const Tensor& x) { return ops::rms_norm(x, gamma_, -axes_, epsilon_).y; }
 
 GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, double eps, bool affine,
-                     const Initializer& gamma_init, const Initializer& beta_init)
+                     const Initializer& gamma_init, const Initializer& beta_init, Where where)
     : num_groups_(num_groups), eps_(eps) {
   if (num_groups < 1 || num_channels < 1 || num_channels % num_groups != 0) {
-    fail(BALLAST_INVALID_ARGUMENT, "[GroupNorm] {} channels in {} groups: expected equal groups",
-         num_channels, num_groups);
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[GroupNorm] {} channels in {} groups: expected equal groups (at {})", num_channels,
+         num_groups, to_string(where));
   }
   gamma_ = add("gamma", gamma_init({num_channels}), affine);
   beta_ = add("beta", beta_init({num_channels}), affine);

@@ -16,7 +16,8 @@ class BatchNorm2d : public Cell {
   explicit BatchNorm2d(int64_t num_features, double eps = 1e-5, double momentum = 0.9,
                        bool affine = true, const Initializer& gamma_init = One(),
                        const Initializer& beta_init = Zero(),
-                       std::optional<bool> use_batch_statistics = std::nullopt);
+                       std::optional<bool> use_batch_statistics = std::nullopt,
+                       Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
@@ -69,7 +70,8 @@ class RMSNorm : public Cell {
 class GroupNorm : public Cell {
  public:
   GroupNorm(int64_t num_groups, int64_t num_channels, double eps = 1e-5, bool affine = true,
-            const Initializer& gamma_init = One(), const Initializer& beta_init = Zero());
+            const Initializer& gamma_init = One(), const Initializer& beta_init = Zero(),
+            Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 

@@ -52,7 +52,7 @@ Optimizer::Optimizer(ParameterGroups groups, const LearningRate& learning_rate, 
       gradient_decays_.push_back(decays ? group.weight_decay.value_or(weight_decay) : 0);
     }
   }
-  check_parameters(parameters_);
+  at_line(groups.where, [&] { check_parameters(parameters_); });
   sort_into_kinds(decay, rates);
 }
 
@@ -78,10 +78,11 @@ void Optimizer::sort_into_kinds(Decay decay, const std::vector<size_t>& rates) {
   }
 }
 
-void Optimizer::set_learning_rate(float value) {
+void Optimizer::set_learning_rate(float value, Where where) {
   if (!learning_rate().defined()) {
     fail(BALLAST_FAILED_PRECONDITION,
-         "[set_learning_rate] the learning rate is a schedule, not a number");
+         "[set_learning_rate] the learning rate is a schedule, not a number (at {})",
+         to_string(where));
   }
   learning_rate().assign(Tensor::scalar(value));
 }
@@ -167,8 +168,9 @@ SGD::SGD(ParameterGroups parameters, const LearningRate& learning_rate, float mo
       nesterov_(nesterov) {
   if (nesterov && (momentum <= 0 || dampening != 0)) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[SGD] Nesterov with momentum {} and dampening {}: expected a momentum, no dampening",
-         momentum, dampening);
+         "[SGD] Nesterov with momentum {} and dampening {}: expected a momentum, no dampening (at "
+         "{})",
+         momentum, dampening, to_string(parameters.where));
   }
   if (momentum != 0) accumulators_ = add_states("accum", /*has_parameters_dtype=*/true);
   if (momentum != 0 && dampening != 0) add_global_step();

@@ -28,7 +28,8 @@ class Optimizer {
   const std::vector<Parameter>& states() const { return states_; }
   // The constant rate of parameters in no group of their own; undefined with a schedule.
   const Parameter& learning_rate() const { return rates_[0].constant; }
-  void set_learning_rate(float value);  // an error with a schedule
+  // An error with a schedule.
+  void set_learning_rate(float value, Where where = Where::here());
   // How many steps were made (i32[]); undefined without a schedule.
   const Parameter& global_step() const { return global_step_; }
 

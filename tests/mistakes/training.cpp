@@ -35,29 +35,31 @@ MISTAKE(INVALID_ARGUMENT, "attention given rows without a batch",
         nn::MultiHeadAttention(4, 2)(f32({3, 4})););
 
 MISTAKE(INVALID_ARGUMENT, "heads that do not divide the width",
-        "[MultiHeadAttention] 2 heads over 5 elements: expected equal heads",
+        "[MultiHeadAttention] 2 heads over 5 elements: expected equal heads (at {line})",
         nn::MultiHeadAttention(5, 2););
 
-MISTAKE(INVALID_ARGUMENT, "a dropout of everything", "[Dropout] p is 1, expected 0 up to but not 1",
-        nn::Dropout(1););
+MISTAKE(INVALID_ARGUMENT, "a dropout of everything",
+        "[Dropout] p is 1, expected 0 up to but not 1 (at {line})", nn::Dropout(1););
 
 MISTAKE(INVALID_ARGUMENT, "channels that the groups do not divide",
-        "[Conv2d] 3 to 4 channels in 2 groups: expected multiples of the groups",
+        "[Conv2d] 3 to 4 channels in 2 groups: expected multiples of the groups (at {line})",
         nn::Conv2d(3, 4, 1, 1, "same", 0, 1, 2););
 
 MISTAKE(INVALID_ARGUMENT, "groups that do not divide the channels",
-        "[GroupNorm] 5 channels in 2 groups: expected equal groups", nn::GroupNorm(2, 5););
+        "[GroupNorm] 5 channels in 2 groups: expected equal groups (at {line})",
+        nn::GroupNorm(2, 5););
 
 MISTAKE(INVALID_ARGUMENT, "a kernel of three extents",
-        "[Conv2d] kernel_size is [1, 2, 3], expected one or two extents",
+        "[Conv2d] kernel_size is [1, 2, 3], expected one or two extents (at {line})",
         nn::Conv2d(3, 4, {1, 2, 3}););
 
 MISTAKE(INVALID_ARGUMENT, "a padding row that the table does not have",
-        "[Embedding] 4 rows of 2, padding_idx 4: expected at least 1, and a row's number",
+        "[Embedding] 4 rows of 2, padding_idx 4: expected at least 1, and a row's number (at "
+        "{line})",
         nn::Embedding(4, 2, nn::Normal(), 4););
 
 MISTAKE(INVALID_ARGUMENT, "a loss reduced by an unknown word",
-        "[loss] reduction is \"average\", expected mean, sum or none",
+        "[loss] reduction is \"average\", expected mean, sum or none (at {line})",
         nn::MSELoss("average")(f32({2}), f32({2})););
 
 // ---- parameters and optimizers
@@ -73,17 +75,18 @@ MISTAKE(INVALID_ARGUMENT, "an undefined parameter",
         ops::exp(nn::Dense(2, 2, /*has_bias=*/false).bias()););
 
 MISTAKE(INVALID_ARGUMENT, "an optimizer given a parameter twice",
-        "[optimizer] parameter weight is given twice", nn::Dense net(2, 1);
+        "[optimizer] parameter weight is given twice (at {line})", nn::Dense net(2, 1);
         nn::SGD({net.weight(), net.bias(), net.weight()}););
 
 MISTAKE(INVALID_ARGUMENT, "an optimizer given frozen parameters",
-        "[optimizer] parameter moving_mean is frozen: its requires_grad is off\n  hint: "
-        "Cell::trainable_params() leaves such parameters out",
+        "[optimizer] parameter moving_mean is frozen: its requires_grad is off (at {line})\n  "
+        "hint: Cell::trainable_params() leaves such parameters out",
         nn::BatchNorm2d net(3);
         nn::SGD(net.parameters()););
 
 MISTAKE(INVALID_ARGUMENT, "an optimizer given nothing to train",
-        "[optimizer] there are no parameters to train", nn::SGD(nn::ReLU().trainable_params()););
+        "[optimizer] there are no parameters to train (at {line})",
+        nn::SGD(nn::ReLU().trainable_params()););
 
 MISTAKE(INVALID_ARGUMENT, "a gradient too few",
         "[optimizer] given 1 gradients for 2 parameters (at {line})\n  hint: a gradient for each "
@@ -99,13 +102,14 @@ MISTAKE(INVALID_ARGUMENT, "gradients in the wrong order",
         optimizer({f32({1}), f32({1, 2})}););
 
 MISTAKE(FAILED_PRECONDITION, "a learning rate set where a schedule decides",
-        "[set_learning_rate] the learning rate is a schedule, not a number\n  hint: change it "
-        "through the schedule, or begin with a number",
+        "[set_learning_rate] the learning rate is a schedule, not a number (at {line})\n  "
+        "hint: change it through the schedule, or begin with a number",
         nn::SGD optimizer(nn::Dense(2, 1).trainable_params(), nn::ExponentialDecayLR(0.1, 0.9, 10));
         optimizer.set_learning_rate(0.01););
 
 MISTAKE(INVALID_ARGUMENT, "Nesterov without a momentum",
-        "[SGD] Nesterov with momentum 0 and dampening 0: expected a momentum, no dampening",
+        "[SGD] Nesterov with momentum 0 and dampening 0: expected a momentum, no dampening (at "
+        "{line})",
         nn::SGD(nn::Dense(2, 1).trainable_params(), 0.1, 0, 0, 0, /*nesterov=*/true););
 
 MISTAKE(INVALID_ARGUMENT, "gradients clipped to nothing",
@@ -119,18 +123,20 @@ MISTAKE(INVALID_ARGUMENT, "mixed precision in full precision",
         amp::auto_mixed_precision(nn::Dense(2, 1), DType::kF32)(f32({3, 2})););
 
 MISTAKE(INVALID_ARGUMENT, "a loss scale that is not a number",
-        "[StaticLossScaler] the scale is nan, expected it finite and more than 0\n  hint: where "
-        "gradients overflow, a smaller power of two, or DynamicLossScaler, which finds one",
+        "[StaticLossScaler] the scale is nan, expected it finite and more than 0 (at {line})\n "
+        " hint: where gradients overflow, a smaller power of two, or DynamicLossScaler, which "
+        "finds one",
         amp::StaticLossScaler(NAN););
 
 MISTAKE(INVALID_ARGUMENT, "a loss scale of zero",
-        "[StaticLossScaler] the scale is 0, expected it finite and more than 0\n  hint: where "
-        "gradients overflow, a smaller power of two, or DynamicLossScaler, which finds one",
+        "[StaticLossScaler] the scale is 0, expected it finite and more than 0 (at {line})\n  "
+        "hint: where gradients overflow, a smaller power of two, or DynamicLossScaler, which "
+        "finds one",
         amp::StaticLossScaler(0););
 
 MISTAKE(INVALID_ARGUMENT, "a dynamic loss scale that never grows",
-        "[DynamicLossScaler] value 1024, factor 1, window 1000: expected at least 1, more than 1, "
-        "at least 1",
+        "[DynamicLossScaler] value 1024, factor 1, window 1000: expected at least 1, more than "
+        "1, at least 1 (at {line})",
         amp::DynamicLossScaler(1024, /*scale_factor=*/1););
 
 // ---- data and the sink
