@@ -3,7 +3,6 @@
 #include "frontend/closure.h"
 #include "frontend/ops/pointwise.h"
 #include "frontend/ops/shape.h"
-#include "frontend/token.h"
 
 #include <algorithm>
 
@@ -107,6 +106,9 @@ int64_t length_of(const std::vector<TensorType>& xs, const ScanRange& range, con
   return *length;
 }
 
+std::vector<Tensor> while_with_effects(const FlatFunction& condition, const FlatFunction& body,
+                                       const std::vector<Tensor>& init, const Where& where);
+
 }  // namespace
 
 std::vector<Tensor> flat_cond(const Operand& predicate, const FlatFunction& on_true,
@@ -146,13 +148,7 @@ std::vector<Tensor> flat_while(const FlatFunction& condition, const FlatFunction
          to_string(where));
   }
   check_predicate("while_loop", "condition", test.outputs[0].type(), where);
-  if (!test.effects.empty()) {
-    const Parameter& changed = test.effects[0].parameter;
-    fail(BALLAST_INVALID_ARGUMENT, "[while_loop] the condition {} (at {})",
-         is_token(changed.type()) ? "prints; print in the body"
-                                  : "assigns parameter " + changed.name(),
-         to_string(where));
-  }
+  if (!test.effects.empty()) return while_with_effects(condition, body, init, where);
   check_carry("while_loop", types, output_types(step), where);
   Outside outside({&test, &step});
   if (init.size() + outside.assigned.size() == 0) {
@@ -194,6 +190,29 @@ std::vector<Tensor> flat_scan(const FlatFunction& body, const std::vector<Tensor
   return assign_results(outside, apply_primitive("scan", inputs, attrs, where, bodies),
                         init.size());
 }
+
+namespace {
+
+// A condition that prints, draws or assigns runs before the loop and at the end of the body; what it
+// decides is carried.
+std::vector<Tensor> while_with_effects(const FlatFunction& condition, const FlatFunction& body,
+                                       const std::vector<Tensor>& init, const Where& where) {
+  auto with_decision = [&](std::vector<Tensor> carry) {
+    carry.push_back(condition(carry)[0]);
+    return carry;
+  };
+  auto carried_decision = [](const std::vector<Tensor>& carry) {
+    return std::vector<Tensor>{carry.back()};
+  };
+  auto step = [&](const std::vector<Tensor>& carry) {
+    return with_decision(body(part(carry, 0, carry.size() - 1)));
+  };
+  std::vector<Tensor> result = flat_while(carried_decision, step, with_decision(init), where);
+  result.pop_back();
+  return result;
+}
+
+}  // namespace
 
 Tensor integers(const Operand& lower, const Operand& upper) {
   CallScope scope(lower.where());

@@ -67,14 +67,18 @@ constexpr Hint kHints[] = {
     {"of the carry is",
      "a loop's carry keeps its types from step to step; ops::cast and ops::reshape what the body "
      "returns"},
-    {"the condition assigns", "assign in the body"},
     {"without xs a length is needed", "scan(body, carry, std::tuple<>(), /*length=*/n)"},
     {"a bound is", "ops::cast(bound, DType::kI32)"},
     {"a value that differs by example",
      "return it instead, and assign what is made of all examples: their mean, their sum"},
+    {"how much each example draws",
+     "a fori_loop or scan of a known length, or keys of the examples' own as arguments"},
     {"examples along axis",
      "arguments that are the same for all examples have std::nullopt in in_axes"},
     {"there is no axis to step along", "ops::broadcast_to or ops::expand_dims gives it one"},
+    {"] the backward pass ",
+     "it is differentiated, transposed and mapped in its turn, so it has no effects; print what the "
+     "pullback or grad returns"},
     {"[custom_vjp] backward gives",
      "backward(residuals, cotangents) returns a tensor for each tensor of the arguments, of its "
      "type"},

@@ -1,5 +1,6 @@
 #include "frontend/vmap.h"
 
+#include "frontend/drawn.h"
 #include "frontend/ops.h"
 #include "frontend/primitive.h"
 #include "frontend/token.h"
@@ -24,7 +25,7 @@ class Mapping {
       if (is_mapped[i]) mapped_.insert(program_.inputs[i].get());
     }
     for (const auto& state : program_.states) {
-      if (draws(state.parameter)) sequences_[state.var.get()] = values_.get(Atom{state.var, {}});
+      if (draws(state)) sequences_[state.var.get()] = values_.get(Atom{state.var, {}});
     }
     for (const Equation& equation : program_.equations) run(equation);
     Mapped results;
@@ -43,7 +44,16 @@ class Mapping {
 
   void run(const Equation& equation) {
     CallScope scope(equation.where, /*is_override=*/true);
-    if (advance(equation)) return;
+    const auto sequences = share_out(equation);
+    // The rule would make a state per example, which nobody asked for.
+    if (sequences.empty() || equation.primitive != "random_advance") run_shared_out(equation);
+    for (const auto& [var, state] : sequences) {
+      sequences_[var.get()] = state;
+      set(var, state, false);
+    }
+  }
+
+  void run_shared_out(const Equation& equation) {
     std::vector<bool> is_mapped;
     for (const Atom& atom : equation.inputs) is_mapped.push_back(is_mapped_atom(atom));
     if (std::count(is_mapped.begin(), is_mapped.end(), true) == 0) {
@@ -70,36 +80,43 @@ class Mapping {
 
   void set(const Var& var, const Tensor& value, bool is_mapped) {
     values_.set(var, value);
+    mapped_.erase(var.get());
     if (is_mapped && !is_token(var->type)) mapped_.insert(var.get());
   }
 
   // Whether the program draws from the generator that this parameter is the state of.
-  bool draws(const Parameter& parameter) const {
+  bool draws(const Program::State& state) const {
+    const auto blocks = advances_of(program_, state.var.get());
     for (const auto& effect : program_.effects) {
-      if (!(effect.parameter == parameter)) continue;
-      for (const Equation& equation : program_.equations) {
-        const bool makes = equation.outputs[0] == effect.value.var;
-        if (makes && equation.primitive == "random_advance") return true;
-      }
+      if (!(effect.parameter == state.parameter)) continue;
+      const auto found = blocks.find(effect.value.var.get());
+      if (found == blocks.end() || found->second == 0) return false;
+      if (found->second != kUnknownBlocks) return true;
+      fail(BALLAST_UNIMPLEMENTED,
+           "[vmap] a while_loop draws from a generator: how much each example draws is not known");
     }
     return false;
   }
 
-  // A generator's state is advanced by what all examples draw; the key that one example draws
-  // `blocks` from gives each its own part of that.
-  bool advance(const Equation& equation) {
-    if (equation.primitive != "random_advance" || !equation.inputs[0].var) return false;
-    auto sequence = sequences_.find(equation.inputs[0].var.get());
-    if (sequence == sequences_.end()) return false;
-    const Tensor key = sequence->second;
-    const int64_t blocks = int_attr(equation.attrs, "blocks");
-    const Tensor steps = ops::arange(0, static_cast<double>(size_), 1, DType::kI64);
-    const Tensor step = Tensor::on_host(std::vector<int64_t>{0, blocks}, {1, 2});
-    set(equation.inputs[0].var, key + ops::reshape(steps, {size_, 1}) * step, true);
-    const Tensor next = ops::call("random_advance", {key}, {{"blocks", blocks * size_}})[0];
-    sequences_[equation.outputs[0].get()] = next;
-    set(equation.outputs[0], next, false);
-    return true;
+  // A generator's state is advanced by what all examples draw; where one example draws `blocks`
+  // from it each gets its own part of that. Returns what the equation makes of generators' states.
+  std::vector<std::pair<Var, Tensor>> share_out(const Equation& equation) {
+    std::vector<std::pair<Var, Tensor>> next;
+    for (const Atom& atom : equation.inputs) {
+      const auto sequence = sequences_.find(atom.var.get());
+      if (sequence == sequences_.end()) continue;
+      for (const Advance& advance : advances_of(equation, atom.var.get())) {
+        if (advance.blocks == 0) continue;
+        const Tensor key = sequence->second;
+        const Tensor numbers = ops::arange(0, static_cast<double>(size_), 1, DType::kI64);
+        const Tensor part = Tensor::on_host(std::vector<int64_t>{0, advance.blocks}, {1, 2});
+        set(atom.var, key + ops::reshape(numbers, {size_, 1}) * part, true);
+        next.emplace_back(
+            equation.outputs[advance.output],
+            ops::call("random_advance", {key}, {{"blocks", advance.blocks * size_}})[0]);
+      }
+    }
+    return next;
   }
 
   void assign(const Program::Effect& effect) const {

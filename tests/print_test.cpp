@@ -344,16 +344,31 @@ TEST(PrintTest, ThreadsPrint) {
   for (const auto& [text, count] : counts) EXPECT_EQ(count, 20) << text;
 }
 
-TEST(PrintTest, WhereItCannotPrintItSays) {
-  auto condition = [](Tensor c) {
-    ops::print("c", c);
-    return ops::less(c, 3);
+TEST(PrintTest, ALoopsConditionPrintsBeforeEveryStepAndOnceMore) {
+  auto count = [](Tensor from) {
+    auto condition = [](Tensor c) {
+      ops::print("test", c);
+      return ops::less(c, 2);
+    };
+    auto body = [](Tensor c) {
+      ops::print("step");
+      return c + 1.0f;
+    };
+    return while_loop(condition, body, from);
   };
-  EXPECT_THAT(tests::message_of([&] {
-                while_loop(
-                    condition, [](Tensor c) { return c + 1.0f; }, scalar(0));
-              }),
-              ::testing::HasSubstr("[while_loop] the condition prints; print in the body (at"));
+  const Lines expected = {"test 0", "step", "test 1", "step", "test 2"};
+  Printed printed;
+  EXPECT_EQ(count(scalar(0)).item<float>(), 2);
+  EXPECT_EQ(printed.take(), expected);
+  EXPECT_EQ(jit(count)(scalar(0)).item<float>(), 2);
+  EXPECT_EQ(printed.take(), expected);
+  EXPECT_EQ(grad(count)(scalar(0)).item<float>(), 1);
+  EXPECT_EQ(printed.take(), expected);
+  EXPECT_EQ(count(scalar(5)).item<float>(), 5);
+  EXPECT_EQ(printed.take(), (Lines{"test 5"}));
+  EXPECT_EQ(vmap(count)(Tensor::on_host<float>({1, 2}, {2})).to_host<float>(),
+            (std::vector<float>{2, 2}));
+  EXPECT_EQ(printed.take(), (Lines{"test 1", "test 2", "step", "test 2"}));
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ Tensor vector(const std::vector<float>& values) {
 }
 std::vector<float> floats(const Tensor& tensor) { return tensor.to_host<float>(); }
 
+// Number `i` along axis 0.
+Tensor part(const Tensor& tensor, int64_t i) {
+  return ops::gather(tensor, Tensor::scalar(static_cast<double>(i), DType::kI32));
+}
+
 TEST(VmapTest, AxesOfArgumentsAndResults) {
   auto dot = [](Tensor a, Tensor b) { return ops::sum(a * b); };
   const Tensor rows = matrix({1, 2, 3, 4, 5, 6}, 3), weights = vector({1, 10});
@@ -208,6 +213,73 @@ TEST(VmapTest, GeneratorsGiveEachExampleItsOwn) {
   for (int i = 0; i < 3; ++i) rows.push_back(ops::random_uniform({2}, 0, 1, loop));
   EXPECT_EQ(floats(second), floats(ops::stack(rows)));
   EXPECT_EQ(generator.state().to_host<int64_t>(), loop.state().to_host<int64_t>());
+}
+
+// In a scan, a cond or a scan in a scan too: an example's part is all that it may draw there.
+TEST(VmapTest, ControlFlowGivesEachExampleItsOwn) {
+  Generator generator(7), loop(7);
+  auto walk = [](Generator& from) {
+    return [&from](Tensor x) {
+      return scan(
+          [&](Tensor c, Tensor step) {
+            c = c + ops::random_uniform({2}, 0, 1, from);
+            c = fori_loop(
+                0, 2,
+                [&](Tensor, Tensor d) { return d * ops::sum(ops::random_normal({5}, 0, 1, from)); },
+                c);
+            return std::pair(c, c * step);
+          },
+          ops::broadcast_to(x, {2}), Tensor::on_host<float>({1, 2, 3}, {3}));
+    };
+  };
+  const Tensor xs = Tensor::on_host<float>({1, 2}, {2});
+  auto [ends, paths] = vmap(walk(generator))(xs);
+  for (int i = 0; i < 2; ++i) {
+    auto [end, path] = walk(loop)(part(xs, i));
+    EXPECT_EQ(floats(part(ends, i)), floats(end));
+    EXPECT_EQ(floats(part(paths, i)), floats(path));
+  }
+  EXPECT_EQ(generator.state().to_host<int64_t>(), loop.state().to_host<int64_t>());
+}
+
+TEST(VmapTest, BranchesDrawFromTheirExamplesPart) {
+  Generator generator(5);
+  auto f = [&](Tensor x) {
+    return cond(
+        ops::less(x, 0), [&] { return ops::random_uniform({9}, 0, 1, generator); },
+        [&] { return ops::broadcast_to(ops::random_uniform({1}, 0, 1, generator), {9}); });
+  };
+  const auto state = generator.state().to_host<int64_t>();
+  const Tensor drawn = vmap(f)(Tensor::on_host<float>({-1, 1, -2}, {3}));
+  for (int64_t i = 0; i < 3; ++i) {
+    const Tensor key = Tensor::on_host<int64_t>({state[0], state[1] + 3 * i}, {2});
+    const Tensor own = i == 1 ? ops::broadcast_to(ops::random_uniform(key, {1}), {9})
+                              : ops::random_uniform(key, {9});
+    EXPECT_EQ(floats(part(drawn, i)), floats(own)) << i;
+  }
+  EXPECT_EQ(generator.state().to_host<int64_t>(), (std::vector<int64_t>{state[0], state[1] + 9}));
+}
+
+// What the backward pass draws again is what the forward pass drew.
+TEST(VmapTest, GradientsThroughScansThatDraw) {
+  Generator generator(9), loop(9);
+  auto f = [](Generator& from) {
+    return [&from](Tensor x) {
+      auto step = [&](Tensor c, Tensor) {
+        c = ops::sin(c) * ops::random_uniform({3}, 0, 1, from);
+        return std::pair(c * ops::random_uniform({3}, 0, 1, from), c);
+      };
+      auto [end, path] = scan(step, x, Tensor::zeros({4}));
+      return ops::sum(end) + ops::sum(path * path);
+    };
+  };
+  const Tensor xs = Tensor::on_host<float>({1, 2, 3, -1, -2, -3}, {2, 3});
+  auto [values, gradients] = vmap(value_and_grad(f(generator)))(xs);
+  for (int i = 0; i < 2; ++i) {
+    auto [value, gradient] = value_and_grad(f(loop))(part(xs, i));
+    EXPECT_EQ(floats(part(values, i)), floats(value));
+    EXPECT_EQ(floats(part(gradients, i)), floats(gradient));
+  }
 }
 
 TEST(VmapTest, DropoutMasksDifferByExampleAndMatchTheirGradients) {

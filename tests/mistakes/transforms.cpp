@@ -127,6 +127,31 @@ MISTAKE(INVALID_ARGUMENT, "a gradient by hand of the wrong shape",
                             [](Tensor, Tensor u) { return u; });
         grad(f)(vector()););
 
+MISTAKE(INVALID_ARGUMENT, "a gradient by hand that prints",
+        "[custom_vjp] the backward pass prints (at {line})\n  hint: it is differentiated, "
+        "transposed and mapped in its turn, so it has no effects; print what the pullback or grad "
+        "returns",
+        auto f = custom_vjp([](Tensor x) { return ops::sum(x); },
+                            [](Tensor x) { return std::pair(ops::sum(x), x); },
+                            [](Tensor x, Tensor u) {
+                              ops::print(u);
+                              return ops::broadcast_to(u, x.shape());
+                            });
+        grad(f)(vector()););
+
+MISTAKE(INVALID_ARGUMENT, "a gradient by hand that assigns",
+        "[custom_vjp] the backward pass assigns parameter w (at {line})\n  hint: it is "
+        "differentiated, transposed and mapped in its turn, so it has no effects; print what the "
+        "pullback or grad returns",
+        Parameter w(Tensor::scalar(0), "w");
+        auto f = custom_vjp([](Tensor x) { return ops::sum(x); },
+                            [](Tensor x) { return std::pair(ops::sum(x), x); },
+                            [&](Tensor x, Tensor u) {
+                              w.assign(u);
+                              return ops::broadcast_to(u, x.shape());
+                            });
+        grad(f)(vector()););
+
 MISTAKE(INVALID_ARGUMENT, "a cotangent of the wrong shape",
         "[vjp] cotangent 0 is f32[3], its output f32[] (at {line})",
         auto [y, pullback] = vjp([](Tensor x) { return ops::sum(x); }, vector());
@@ -214,6 +239,18 @@ MISTAKE(INVALID_ARGUMENT, "vmap of a function that assigns a parameter by exampl
           return x;
         })(vector()););
 
+MISTAKE(
+    UNIMPLEMENTED, "vmap of a while_loop that draws random numbers",
+    "[vmap] a while_loop draws from a generator: how much each example draws is not known (at "
+    "{line})\n  hint: a fori_loop or scan of a known length, or keys of the examples' own as "
+    "arguments",
+    auto f =
+        [](Tensor x) {
+          return while_loop([](Tensor c) { return ops::less(c, 1); },
+                            [](Tensor c) { return c + ops::random_uniform({}); }, x);
+        };
+    vmap(f)(vector()););
+
 // ---- control flow
 
 MISTAKE(
@@ -261,18 +298,6 @@ MISTAKE(INVALID_ARGUMENT, "a loop's condition that is a number",
         "ops::less and its like compare, ops::reduce_any and ops::reduce_all make one bool of "
         "many; ops::select chooses element by element",
         while_loop([](Tensor c) { return ops::sum(c); }, [](Tensor c) { return c; }, vector()););
-
-MISTAKE(
-    INVALID_ARGUMENT, "a loop's condition that assigns",
-    "[while_loop] the condition assigns parameter w (at {line})\n  hint: assign in the body",
-    Parameter w(Tensor::scalar(0), "w");
-    auto below =
-        [&](Tensor c) {
-          w.assign(w + 1);
-          return ops::less(ops::sum(c), 0);
-        };
-    while_loop(
-        below, [](Tensor c) { return c; }, vector()););
 
 MISTAKE(
     INVALID_ARGUMENT, "a carry that changes its shape",
