@@ -1,21 +1,26 @@
-// Running sums along an axis: in(l, x, r, o), one element after the other along r, vectors across.
-// A row is taken by one work-item, in the order in which it is defined; so sums round as numpy's
-// do.
+// Running sums along an axis, one element after the other, in the order in which it is defined; so
+// sums round as numpy's do.
+#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/shuffle.h"
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
 
+// in(x, r, o) along r, vectors or elements of x side by side: `chunk` of them are a strip, which a
+// work-group takes from end to end. What comes next lies in other pages, so it is asked for.
 class CumulativeSum : public Generator<CumulativeSum> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<std::string> dtype{"dtype", "f32"};
-  Input<Buffer<>> in{"in", 4};
+  Input<Buffer<>> in{"in", 3};
   Input<int> is_exclusive{"is_exclusive"};  // leaves out the element itself
   Input<int> is_reverse{"is_reverse"};      // begins at the end
-  Output<Buffer<>> out{"out", 4};
+  Input<int> lanes{"lanes"};                // 16 or 1
+  Input<int> chunk{"chunk"};
+  Output<Buffer<>> out{"out", 3};
 
   void configure() {
     in.set_type(storage_type(dtype_named(dtype)));
@@ -23,44 +28,140 @@ class CumulativeSum : public Generator<CumulativeSum> {
   }
 
   void generate() {
-    const Expr length = in.dim(2).extent(), zero = Internal::make_zero(in.type());
-    steps_ = RDom(0, length, "steps");
-    out(l, x, r, o) = undef(in.type());
-    const auto at = [&](const Expr& step) {
-      return select(is_reverse != 0, length - 1 - step, step);
+    const bool is_gpu = device_class.value() == "gpu";
+    const Expr width = in.dim(0).extent(), length = in.dim(1).extent();
+    const Expr vectors = (width + lanes - 1) / lanes, strips = (vectors + chunk - 1) / chunk;
+    // The work-items of a GPU are the elements of a strip.
+    RDom all = is_gpu ? RDom({{0, lanes}, {0, length}, {0, chunk}, {0, strips}}, "all")
+                      : RDom({{0, lanes}, {0, chunk}, {0, length}, {0, strips}}, "all");
+    const RVar step = is_gpu ? all[1] : all[2], vector = is_gpu ? all[2] : all[1];
+    const Expr number = all[3] * chunk + vector;
+    all.where(number < vectors);
+    const Expr at_x = min(number * lanes, width - lanes) + all[0];
+    out(x, r, o) = undef(in.type());
+    const auto in_at = [&](const Expr& of) {
+      return in(at_x, select(is_reverse != 0, length - 1 - of, of), o);
     };
-    const Expr before = max(steps_ - 1, 0), added = select(is_exclusive != 0, before, steps_);
-    const Expr sum = select(steps_ == 0, zero, out(l, x, at(before), o));
-    const Expr value = select(is_exclusive != 0 && steps_ == 0, zero, in(l, x, at(added), o));
-    out(l, x, at(steps_), o) = strict_float(sum + value);
-  }
+    const auto out_at = [&](const Expr& of) {
+      return out(at_x, select(is_reverse != 0, length - 1 - of, of), o);
+    };
+    const Expr zero = Internal::make_zero(in.type()), last = max(step - 1, 0);
+    const Expr later = min(step + kAhead, length - 1);
+    const Expr added = select(is_exclusive != 0, last, step);
+    Expr value = in_at(added), sum = out_at(last);
+    if (!is_gpu) {
+      value = with_prefetch(value, in_at(later));
+      sum = with_prefetch(sum, out_at(later));
+    }
+    value = select(is_exclusive != 0 && step == 0, zero, value);
+    sum = select(step == 0, zero, sum);
+    out(at_x, select(is_reverse != 0, length - 1 - step, step), o) = strict_float(sum + value);
 
-  void schedule() {
-    for (int d = 0; d < 4; ++d) {
+    // Schedule.
+    for (int d = 0; d < 3; ++d) {
       in.dim(d).set_min(0);
       out.dim(d).set_min(0);
     }
     Stage update = Func(out).update();
-    if (device_class.value() == "gpu") {
-      constexpr int kItems = 64;
-      const Var block("block"), item("item");
-      Func(out).bound(l, 0, 1);
-      update.split(x, block, item, kItems, TailStrategy::GuardWithIf)
-          .reorder(l, steps_, item, block, o)
-          .gpu_blocks(block, o)
-          .gpu_threads(item);
-      return;
+    update.allow_race_conditions().gpu_blocks(all[3], o).never_partition_all();
+    if (is_gpu) {
+      update.gpu_threads(vector);
+    } else {
+      update.specialize(lanes == kLanes).vectorize(all[0], kLanes);
     }
-    update.reorder(l, steps_, x, o).gpu_blocks(x, o);
-    update.specialize(out.dim(0).extent() == kLanes).vectorize(l, kLanes);
   }
 
  private:
-  Var l{"l"}, x{"x"}, r{"r"}, o{"o"};
-  RDom steps_;
+  static constexpr int kAhead = 2;
+  Var x{"x"}, r{"r"}, o{"o"};
+};
+
+// in(k, row) along k, 16 rows at a time: blocks of 16 x 16 are transposed in registers, summed by
+// vectors of 16 rows and transposed back. `done` is the result's own buffer, of which a block reads
+// what the one before it wrote. The last block of a row moves inwards and repeats a part of its
+// neighbour.
+class CumulativeRows : public Generator<CumulativeRows> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<std::string> dtype{"dtype", "f32"};
+  Input<Buffer<>> in{"in", 2}, done{"done", 2};
+  Input<int> is_exclusive{"is_exclusive"}, is_reverse{"is_reverse"};
+  Output<Buffer<>> out{"out", 2};
+
+  void configure() {
+    for (auto* buffer : {&in, &done}) buffer->set_type(storage_type(dtype_named(dtype)));
+    out.set_type(storage_type(dtype_named(dtype)));
+  }
+
+  void generate() {
+    // Algorithm.
+    const Expr length = in.dim(0).extent(), rows = in.dim(1).extent();
+    const Expr zero = Internal::make_zero(in.type());
+    const auto row_at = [&](const Expr& number) { return min(number, rows - 1); };
+    block(l, r, at, n) = in(at + l, row_at(n + r));
+    const std::vector<Func> columns = transpose_block(block, kLanes, 4, l, r, {at, n});
+    const Expr before = select(is_reverse != 0, at + kLanes, at - 1);
+    const Expr place = clamp(before, 0, length - 1), sum = done(place, row_at(n + l));
+    const Expr carried =
+        select(is_exclusive != 0, strict_float(sum + in(place, row_at(n + l))), sum);
+    RDom steps(0, kLanes, "steps");
+    const auto column = [&](const Expr& of) { return columns.back()(l, of, at, n); };
+    total(l, r, at, n) = undef(in.type());
+    total(l, 0, at, n) = select(before == place, carried, zero);
+    total(l, steps + 1, at, n) =
+        strict_float(total(l, steps, at, n) +
+                     select(is_reverse != 0, column(kLanes - 1 - steps), column(steps)));
+    const auto sum_of = [&](const Expr& of) {
+      return select(is_exclusive != 0, total(l, of, at, n), total(l, of + 1, at, n));
+    };
+    sums(l, r, at, n) = select(is_reverse != 0, sum_of(kLanes - 1 - r), sum_of(r));
+    const std::vector<Func> back = transpose_block(sums, kLanes, 4, l, r, {at, n});
+    RDom all({{0, kLanes},
+              {0, kLanes},
+              {0, (length + kLanes - 1) / kLanes},
+              {0, (rows + kLanes - 1) / kLanes}},
+             "all");
+    const Expr forward = min(all[2] * kLanes, length - kLanes);
+    const Expr start = select(is_reverse != 0, length - kLanes - forward, forward);
+    const Expr row = all[3] * kLanes;
+    all.where(row + all[1] < rows);
+    out(k, n) = undef(in.type());
+    out(start + all[0], row + all[1]) =
+        with_prefetch(back.back()(all[0], all[1], start, row),
+                      out(start + all[0] + 2 * kLanes - 1, row + all[1]));
+
+    // Schedule.
+    for (int d = 0; d < 2; ++d) {
+      for (auto* buffer : {&in, &done}) buffer->dim(d).set_min(0);
+      out.dim(d).set_min(0);
+    }
+    Func(out)
+        .update()
+        .allow_race_conditions()
+        .gpu_blocks(all[3])
+        .vectorize(all[0])
+        .unroll(all[1])
+        .never_partition_all();
+    for (const auto& list : {columns, {total}, back}) {
+      for (Func func : list) hold(func, all[2]);
+    }
+    total.update(0).vectorize(l);
+    total.update(1).vectorize(l).unroll(steps);
+  }
+
+ private:
+  Var k{"k"}, l{"l"}, r{"r"}, at{"at"}, n{"n"};
+  Func block{"block"}, total{"total"}, sums{"sums"};
+
+  void hold(Func func, const RVar& loop) {
+    func.compute_at(Func(out), loop).store_in(MemoryType::Register);
+    func.bound_extent(l, kLanes).bound_extent(at, 1).bound_extent(n, 1);
+    func.vectorize(l).unroll(r);
+  }
 };
 
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::CumulativeSum, cumsum)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::CumulativeRows, cumsum_rows)

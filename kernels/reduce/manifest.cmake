@@ -21,5 +21,8 @@ endforeach()
 foreach(dtype f32 i32 i64)
   ballast_kernel(cumsum_${dtype} GENERATOR cumsum PARAMS dtype=${dtype})
 endforeach()
+foreach(dtype f32 i32)
+  ballast_kernel(cumsum_rows_${dtype} GENERATOR cumsum_rows CLASSES cpu PARAMS dtype=${dtype})
+endforeach()
 
 ballast_oclgrind_filter(Reduce.A* Kinds/* Cumulative.*)

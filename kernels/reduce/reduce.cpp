@@ -220,19 +220,32 @@ Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis,
     const auto at = static_cast<int64_t>(d);
     (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= type.shape[d];
   }
-  const std::string kernel = fmt::format("cumsum_{}", name_of(type.dtype));
-  const bool has_lanes = device_class == DeviceClass::kCpu && view.inner % kLanes == 0;
-  const int64_t lanes = has_lanes ? kLanes : 1, x = view.inner / lanes;
+  const bool is_cpu = device_class == DeviceClass::kCpu;
+  const bool by_rows = is_cpu && view.inner == 1 && view.axis >= kLanes && size_of(type.dtype) == 4;
+  const std::string kernel =
+      fmt::format("cumsum_{}{}", by_rows ? "rows_" : "", name_of(type.dtype));
   const auto operand = [&](uint32_t slot) {
+    if (by_rows) return Operand{slot, type.dtype, {view.axis, view.outer}, {1, view.axis}, {}};
     return Operand{slot,
                    type.dtype,
-                   {lanes, x, view.axis, view.outer},
-                   {1, lanes, view.inner, view.inner * view.axis},
+                   {view.inner, view.axis, view.outer},
+                   {1, view.inner, view.inner * view.axis},
                    {}};
   };
+  std::vector<HostArg> args{operand(0)};
+  if (by_rows) args.emplace_back(operand(1));
+  args.insert(args.end(), {int32_t{is_exclusive}, int32_t{is_reverse}});
+  if (!by_rows) {
+    // Strips of some vectors, so that lines follow each other; four of them at least.
+    const int64_t lanes = is_cpu && view.inner >= kLanes ? kLanes : 1;
+    const int64_t vectors = (view.inner + lanes - 1) / lanes;
+    const int64_t strips = std::max<int64_t>((4 + view.outer - 1) / view.outer, 1);
+    const int64_t chunk = is_cpu ? std::clamp<int64_t>((vectors + strips - 1) / strips, 1, 16) : 64;
+    args.insert(args.end(), {static_cast<int32_t>(lanes), static_cast<int32_t>(chunk)});
+  }
+  args.emplace_back(operand(1));
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel,
-                {operand(0), int32_t{is_exclusive}, int32_t{is_reverse}, operand(1)});
+  recorder.call(aot_kernel(kernel, device_class), kernel, args);
   return recorder.finish();
 }
 

@@ -282,7 +282,7 @@ struct SumCase {
 TEST(Cumulative, SumsMatchDouble) {
   for (const auto& [shape, axis] : std::vector<SumCase>{{{1}, 0},
                                                         {{7}, 0},
-                                                        {{3000}, 0},
+                                                        {{500}, 0},
                                                         {{5, 9}, 1},
                                                         {{5, 9}, 0},
                                                         {{40, 16}, 0},
@@ -291,6 +291,9 @@ TEST(Cumulative, SumsMatchDouble) {
                                                         {{2, 3, 4, 5}, 2},
                                                         {{33, 1}, 0},
                                                         {{6, 100}, 1},
+                                                        {{19, 16}, 1},
+                                                        {{2, 9, 35}, 2},
+                                                        {{5, 300}, 0},
                                                         {{0, 3}, 1}}) {
     const HostTensor input = random_f32(shape, 71);
     const auto values = input.as<float>();
