@@ -130,11 +130,35 @@ Operand planes(uint32_t slot, const Problem& p, int64_t channels, int64_t height
   return dense_operand(slot, DType::kF32, {p.batch, p.groups, channels, height, width});
 }
 
+// Room for the weights as conv_planes reads them.
+struct Packed {
+  Packed(Workspace& scratch, const Problem& p)
+      : tiles(ceil_div(p.lanes, kPlaneRows)),
+        groups(p.groups),
+        tile(p.taps() * kPlaneRows),
+        slot(scratch.add_floats(groups * tiles * tile)) {}
+  // Its taps in dimensions of these extents.
+  Operand as(const std::vector<int64_t>& taps) const {
+    Operand operand{slot, DType::kF32, {kPlaneRows}, {1}, {}};
+    int64_t step = kPlaneRows;
+    for (int64_t extent : taps) {
+      operand.extents.push_back(extent);
+      operand.strides.push_back(step);
+      step *= extent;
+    }
+    operand.extents.insert(operand.extents.end(), {tiles, groups});
+    operand.strides.insert(operand.strides.end(), {tile, tiles * tile});
+    return operand;
+  }
+
+  int64_t tiles, groups, tile;
+  uint32_t slot;
+};
+
 // The weights, in slot 1, as conv_planes reads them.
 Operand pack_weights(Recorder& recorder, Workspace& scratch, const Problem& p) {
-  const int64_t window = p.kernel_h * p.kernel_w, tiles = ceil_div(p.lanes, kPlaneRows);
-  const int64_t tile = p.taps() * kPlaneRows;
-  const uint32_t slot = scratch.add_floats(p.groups * tiles * tile);
+  const int64_t window = p.kernel_h * p.kernel_w;
+  const Packed packed(scratch, p);
   recorder.call(aot_kernel("conv_plane_weights", DeviceClass::kCpu), "conv_plane_weights",
                 {number(p.first_tap), number(p.tap_step),
                  Operand{1,
@@ -142,34 +166,20 @@ Operand pack_weights(Recorder& recorder, Workspace& scratch, const Problem& p) {
                          {window, p.channels, p.lanes, p.groups},
                          {1, p.in_step, p.out_step, p.group_step},
                          {}},
-                 Operand{slot,
-                         DType::kF32,
-                         {kPlaneRows, window, p.channels, tiles, p.groups},
-                         {1, kPlaneRows, window * kPlaneRows, tile, tiles * tile},
-                         {}}});
-  return {slot,
-          DType::kF32,
-          {kPlaneRows, p.taps(), tiles, p.groups},
-          {1, kPlaneRows, tile, tiles * tile},
-          {}};
+                 packed.as({window, p.channels})});
+  return packed.as({p.taps()});
 }
 
-// Inputs in slots 0 and 1.
-Plan plan_planes(const Problem& p, const ConvEpilogue& e) {
+// Operands of conv_planes beside x and y; what the epilogue does not have is bound to any memory.
+struct Epilogue {
+  ConvEpilogue parts;
+  Operand bias, scale, shift, residual;
+};
+
+// x in slot 0.
+void record_planes(Recorder& recorder, const Problem& p, const Operand& weights, const Epilogue& e,
+                   uint32_t out) {
   const Cut cut = cut_problem(p);
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    const int64_t step = is_given ? 1 : 0;
-    return Operand{
-        is_given ? slot++ : 1, DType::kF32, {p.lanes, p.groups}, {step, step * p.lanes}, {}};
-  };
-  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
-                shift = per_channel(e.has_scale);
-  Operand residual = planes(e.has_residual ? slot++ : 1, p, p.lanes, p.out_h, p.out_w);
-  if (!e.has_residual) residual.strides.assign(5, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
-  Workspace scratch(slot + 1);
-  const Operand weights = pack_weights(recorder, scratch, p);
   std::vector<HostArg> args;
   for (int64_t value : {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left,
                         p.kernel_h, p.kernel_w, cut.pitch, cut.plane, cut.rows, cut.elements,
@@ -177,24 +187,121 @@ Plan plan_planes(const Problem& p, const ConvEpilogue& e) {
     args.push_back(number(value));
   }
   args.insert(args.end(),
-              {planes(0, p, p.channels, p.in_h, p.in_w), weights, bias, scale, shift, residual,
-               number(e.has_bias), number(e.has_scale), number(e.has_residual), number(e.has_relu),
-               planes(slot, p, p.lanes, p.out_h, p.out_w)});
+              {planes(0, p, p.channels, p.in_h, p.in_w), weights, e.bias, e.scale, e.shift,
+               e.residual, number(e.parts.has_bias), number(e.parts.has_scale),
+               number(e.parts.has_residual), number(e.parts.has_relu),
+               dense_operand(out, DType::kF32, {p.batch, p.groups, p.lanes, p.out_h * p.out_w}),
+               planes(out, p, p.lanes, p.out_h, p.out_w)});
   recorder.call(aot_kernel("conv_planes", DeviceClass::kCpu), "conv_planes", args);
+}
+
+Epilogue no_epilogue(const Problem& p) {
+  const Operand unused{1, DType::kF32, {p.lanes, p.groups}, {0, 0}, {}};
+  Operand residual = planes(1, p, p.lanes, p.out_h, p.out_w);
+  residual.strides.assign(5, 0);
+  return {{}, unused, unused, unused, residual};
+}
+
+Recorder recorder_of_planes() {
+  return Recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+}
+
+// Of a window that is moved by `stride` over dx, the part over dy: the places, relative to the
+// first that dx's element 0 takes, that any phase of dx takes.
+struct PhaseWindow {
+  int64_t before, extent;  // places before that of element 0's phase, and all
+  PhaseWindow(int64_t kernel, int64_t stride, int64_t padding) {
+    const int64_t first = -((kernel - 1 - padding) / stride);  // phase 0, the last tap it may have
+    before = -first;
+    extent = (stride - 1 + padding) / stride - first + 1;
+  }
+};
+
+// dx as the convolution of dy to a channel for each phase of dx.
+Problem phases_of_input_grad(const ConvConfig& c) {
+  const PhaseWindow down(c.kernel_h, c.stride_h, c.top), along(c.kernel_w, c.stride_w, c.left);
+  Problem p = forward(c);
+  p.channels = c.out_channels / c.groups;
+  p.lanes = c.in_channels / c.groups * c.stride_h * c.stride_w;
+  p.in_h = c.out_h(), p.in_w = c.out_w();
+  p.out_h = c.height / c.stride_h, p.out_w = c.width / c.stride_w;
+  p.kernel_h = down.extent, p.kernel_w = along.extent;
+  p.top = down.before, p.left = along.before;
+  p.stride_h = p.stride_w = 1;
+  return p;
+}
+
+Plan plan_phases(const ConvConfig& c) {
+  const Problem p = phases_of_input_grad(c);
+  const int64_t channels = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
+  Recorder recorder = recorder_of_planes();
+  Workspace scratch(3);
+  const Packed packed(scratch, p);
+  recorder.call(aot_kernel("conv_phase_weights", DeviceClass::kCpu), "conv_phase_weights",
+                {number(c.stride_h), number(c.stride_w), number(c.top + p.top * c.stride_h),
+                 number(c.left + p.left * c.stride_w),
+                 Operand{1,
+                         DType::kF32,
+                         {c.kernel_w, c.kernel_h, channels, p.channels, c.groups},
+                         {1, c.kernel_w, taps, channels * taps, p.channels * channels * taps},
+                         {}},
+                 packed.as({p.kernel_w, p.kernel_h, p.channels})});
+  const uint32_t phases = scratch.add_floats(p.batch * p.groups * p.lanes * p.out_h * p.out_w);
+  record_planes(recorder, p, packed.as({p.taps()}), no_epilogue(p), phases);
+  const int64_t plane = p.out_h * p.out_w, count = c.batch * c.in_channels;
+  recorder.call(
+      aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
+      {number(0), number(0), number(c.stride_h), number(c.stride_w), number(1), number(1),
+       dense_operand(phases, DType::kF32, {count, c.stride_h, c.stride_w, p.out_h, p.out_w}),
+       Operand{2,
+               DType::kF32,
+               {p.out_w, c.stride_w, p.out_h, c.stride_h, count},
+               {c.stride_w, 1, c.stride_h * c.width, c.width, c.height * c.width},
+               {}}});
   return recorder.finish(scratch);
 }
 
 }  // namespace
 
 bool is_planes(const ConvConfig& c) { return is_taken(forward(c)); }
+
 bool is_planes_input_grad(const ConvConfig& c) {
-  return c.stride_h == 1 && c.stride_w == 1 && is_taken(input_grad(c));
+  if (c.stride_h == 1 && c.stride_w == 1) return is_taken(input_grad(c));
+  if (c.dilation_h != 1 || c.dilation_w != 1 || c.top >= c.kernel_h || c.left >= c.kernel_w ||
+      c.height % c.stride_h != 0 || c.width % c.stride_w != 0) {
+    return false;
+  }
+  // Taps that are none cost as much as others.
+  const Problem p = phases_of_input_grad(c);
+  const int64_t all = p.kernel_h * p.kernel_w * c.stride_h * c.stride_w;
+  return 2 * c.kernel_h * c.kernel_w >= all && is_taken(p);
 }
 
-Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& e) {
-  return plan_planes(forward(c), e);
+Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& parts) {
+  const Problem p = forward(c);
+  Epilogue e = no_epilogue(p);
+  e.parts = parts;
+  uint32_t slot = 2;
+  const auto per_channel = [&](Operand& operand) {
+    operand = {slot++, DType::kF32, {p.lanes, p.groups}, {1, p.lanes}, {}};
+  };
+  if (parts.has_bias) per_channel(e.bias);
+  if (parts.has_scale) per_channel(e.scale);
+  if (parts.has_scale) per_channel(e.shift);
+  if (parts.has_residual) e.residual = planes(slot++, p, p.lanes, p.out_h, p.out_w);
+  Recorder recorder = recorder_of_planes();
+  Workspace scratch(slot + 1);
+  record_planes(recorder, p, pack_weights(recorder, scratch, p), e, slot);
+  return recorder.finish(scratch);
 }
 
-Plan plan_conv2d_input_grad_planes(const ConvConfig& c) { return plan_planes(input_grad(c), {}); }
+Plan plan_conv2d_input_grad_planes(const ConvConfig& c) {
+  if (c.stride_h > 1 || c.stride_w > 1) return plan_phases(c);
+  const Problem p = input_grad(c);
+  Recorder recorder = recorder_of_planes();
+  Workspace scratch(3);
+  record_planes(recorder, p, pack_weights(recorder, scratch, p), no_epilogue(p), 2);
+  return recorder.finish(scratch);
+}
 
 }  // namespace ballast::kernels

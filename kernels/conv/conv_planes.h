@@ -1,5 +1,5 @@
 // Plans convolutions whose lanes are pixels of padded planes on the stack
-// (conv_planes_generator.cpp) for CPU-class devices: one launch, nothing packed.
+// (conv_planes_generator.cpp) for CPU-class devices.
 #pragma once
 
 #include "kernels/conv/conv.h"

@@ -39,7 +39,8 @@ class ConvPlanes : public Generator<ConvPlanes> {
   Input<Buffer<float, 5>> residual{"residual"};
   Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
       has_relu{"has_relu"};
-  Output<Buffer<float, 5>> out{"out"};  // (x, y, channel, group, n)
+  Input<Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, group, n)
+  Output<Buffer<float, 5>> out{"out"};   // (x, y, channel, group, n)
 
   void generate() {
     pad();
@@ -156,8 +157,16 @@ class ConvPlanes : public Generator<ConvPlanes> {
         fused_multiply_add(weights(j, steps, tile_of(p, o), g),
                            padded(unsafe_promise_clamped(pixel, 0, elements - 1), p, g, n),
                            product(l, v, j, u, o, p, g, n));
-    staged(q, j, o, p, g, n) =
-        product(q % kLanes, (q / kLanes) % kPlaneVectors, j, q / kTile, o, p, g, n);
+    // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
+    const Expr result = product(q % kLanes, (q / kLanes) % kPlaneVectors, j, q / kTile, o, p, g, n);
+    staged(q, j, o, p, g, n) = prefetched(
+        result, same(first_row(p) * out.dim(0).extent() + q, channel_of(tile_of(p, o), j), g, n));
+  }
+
+  // `value`, and a request for the memory of `element` (kernel_source.cpp).
+  static Expr prefetched(const Expr& value, const Expr& element) {
+    return Internal::Call::make(Float(32), "ballast_prefetch", {value, element},
+                                Internal::Call::PureExtern);
   }
 
   void store() {
@@ -195,6 +204,7 @@ class ConvPlanes : public Generator<ConvPlanes> {
       residual.dim(d).set_min(0);
       out.dim(d).set_min(0);
     }
+    for (int d = 0; d < 4; ++d) same.dim(d).set_min(0);
     weights.dim(0).set_bounds(0, kPlaneRows).set_stride(1);
     weights.dim(1).set_min(0).set_stride(kPlaneRows);
     for (int d = 2; d < 4; ++d) weights.dim(d).set_min(0);
@@ -254,8 +264,42 @@ class ConvPlaneWeights : public Generator<ConvPlaneWeights> {
   Var j{"j"}, t{"t"}, c{"c"}, o{"o"}, g{"g"};
 };
 
+// The same for dx of a convolution with strides, whose phases are channels of a convolution of dy:
+// element (c, y, x) of dx is element (y / stride_h, x / stride_w) of the channel (c, y % stride_h,
+// x % stride_w). Tap (tx, ty) of that window is a tap of the weights, or none, which is zero.
+class ConvPhaseWeights : public Generator<ConvPhaseWeights> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, last_y{"last_y"}, last_x{"last_x"};
+  Input<Buffer<float, 5>> source{"source"};   // (kx, ky, channel of dx, channel of dy, group)
+  Output<Buffer<float, 6>> packed{"packed"};  // (row, tx, ty, channel of dy, tile, group)
+
+  void generate() {
+    const Expr phases = stride_h * stride_w, lanes = source.dim(2).extent() * phases;
+    const Expr lane = min(o * kPlaneRows, lanes - kPlaneRows) + j;
+    const Expr ky = last_y + (lane / stride_w) % stride_h - ty * stride_h,
+               kx = last_x + lane % stride_w - tx * stride_w;
+    const Expr width = source.dim(0).extent(), height = source.dim(1).extent();
+    const Expr is_tap = kx >= 0 && kx < width && ky >= 0 && ky < height;
+    packed(j, tx, ty, c, o, g) = select(
+        is_tap, source(clamp(kx, 0, width - 1), clamp(ky, 0, height - 1), lane / phases, c, g),
+        0.0f);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) source.dim(d).set_min(0);
+    packed.dim(0).set_bounds(0, kPlaneRows);
+    for (int d = 1; d < 6; ++d) packed.dim(d).set_min(0);
+    Func(packed).reorder(j, tx, ty, c, o, g).gpu_blocks(c, o, g).never_partition_all();
+  }
+
+ private:
+  Var j{"j"}, tx{"tx"}, ty{"ty"}, c{"c"}, o{"o"}, g{"g"};
+};
+
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPlaneWeights, conv_plane_weights)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPhaseWeights, conv_phase_weights)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPlanes, conv_planes)
