@@ -9,7 +9,7 @@ namespace ballast::device {
 
 BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
   device->check_usable();
-  BufferPtr buffer(new Buffer);
+  auto buffer = std::make_shared<Buffer>(Private{});
   buffer->block_ = device->pool().allocate(size);
   buffer->device_ = device;
   buffer->size_ = size;
@@ -29,7 +29,7 @@ BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) 
          "[buffer_view] a range of {} bytes at offset {} exceeds the parent's {} bytes", size,
          offset, parent->size_);
   }
-  BufferPtr buffer(new Buffer);
+  auto buffer = std::make_shared<Buffer>(Private{});
   buffer->device_ = parent->device_;
   // Views of views refer to the root: OpenCL has no sub-buffers of sub-buffers.
   buffer->parent_ = parent->parent_ ? parent->parent_ : parent;

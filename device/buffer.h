@@ -18,7 +18,10 @@ using BufferPtr = std::shared_ptr<Buffer>;
 struct StreamState;
 
 class Buffer : public std::enable_shared_from_this<Buffer> {
+  struct Private {};  // only create() and view() make buffers
+
  public:
+  explicit Buffer(Private) {}
   static BufferPtr create(const DevicePtr& device, uint64_t size);
   // `offset` a multiple of info().buffer_alignment; keeps parent alive.
   static BufferPtr view(const BufferPtr& parent, uint64_t offset, uint64_t size);
@@ -37,7 +40,6 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   void note_use(Stream& stream);
 
  private:
-  Buffer() = default;
   DevicePtr device_;
   BufferPtr parent_;
   Block* block_ = nullptr;  // the root's

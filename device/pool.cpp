@@ -16,12 +16,21 @@ namespace {
 constexpr uint64_t kMinDriverBlock = 8ull << 20;
 
 struct Region;
+struct Slice;
+
+struct BySize {
+  using is_transparent = void;
+  bool operator()(const Slice* a, const Slice* b) const;
+  bool operator()(const Slice* a, uint64_t size) const;
+};
+using FreeSlices = std::set<Slice*, BySize>;
 
 // One slice of a region. Free neighbours stay apart until a request finds no fit: programs free and
 // ask for the same sizes again and again, and an exact fit keeps its sub-buffer.
 struct Slice : Block {
   Region* region = nullptr;
   std::list<Slice>::iterator self;
+  FreeSlices::node_type place;  // among the free ones, kept while it is none of them
   bool is_free = true;
 };
 
@@ -32,15 +41,12 @@ struct Region {
   std::list<Slice> slices;  // by offset, without gaps
 };
 
-struct BySize {
-  using is_transparent = void;
-  bool operator()(const Slice* a, const Slice* b) const {
-    if (a->size != b->size) return a->size < b->size;
-    if (a->region != b->region) return a->region->number < b->region->number;
-    return a->offset < b->offset;
-  }
-  bool operator()(const Slice* a, uint64_t size) const { return a->size < size; }
-};
+bool BySize::operator()(const Slice* a, const Slice* b) const {
+  if (a->size != b->size) return a->size < b->size;
+  if (a->region != b->region) return a->region->number < b->region->number;
+  return a->offset < b->offset;
+}
+bool BySize::operator()(const Slice* a, uint64_t size) const { return a->size < size; }
 
 struct Pending {
   Slice* slice;
@@ -76,14 +82,18 @@ struct Pool::Impl {
   uint64_t alignment;
   mutable std::mutex mutex;
   std::list<Region> regions;
-  std::set<Slice*, BySize> free_slices;
+  FreeSlices free_slices;
   std::vector<Pending> pending;
   PoolStats stats;
   uint64_t regions_made = 0;
 
   void insert_free(Slice& slice) {
     slice.is_free = true;
-    free_slices.insert(&slice);
+    if (slice.place) {
+      free_slices.insert(std::move(slice.place));
+    } else {
+      free_slices.insert(&slice);
+    }
   }
 
   // Moves slices whose events are done to the free set; `wait` for them first.
@@ -142,14 +152,12 @@ struct Pool::Impl {
     auto fit = free_slices.lower_bound(size);
     if (fit == free_slices.end()) return nullptr;
     Slice& slice = **fit;
+    slice.place = free_slices.extract(fit);
     if (slice.size > size) {
-      free_slices.erase(fit);
       slice.mem.reset();
       add_slice(*slice.region, std::next(slice.self), slice.offset + size, slice.size - size)
           .ordered_after = slice.ordered_after;
       slice.size = size;
-    } else {
-      free_slices.erase(fit);
     }
     slice.is_free = false;
     return &slice;

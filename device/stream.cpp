@@ -22,9 +22,11 @@ struct KernelKey {
   bool operator==(const KernelKey& o) const { return source_id == o.source_id && entry == o.entry; }
 };
 struct KernelKeyHash {
+  // A source's id is a hash already, and its entries are few.
   size_t operator()(const KernelKey& key) const {
-    const std::hash<std::string_view> hash;
-    return hash(key.source_id) * 31 + hash(key.entry);
+    uint64_t start = 0;
+    std::memcpy(&start, key.source_id.data(), std::min(key.source_id.size(), sizeof(start)));
+    return start * 31 + key.entry.size();
   }
 };
 struct CachedKernel {

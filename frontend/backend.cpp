@@ -28,15 +28,9 @@ Process& process() {
 }  // namespace
 
 Buffer::Buffer(std::shared_ptr<Device> device, uint64_t bytes)
-    : device_(std::move(device)), bytes_(bytes) {
-  check(device_api().buffer_create(device_->handle(), bytes, &handle_));
-}
+    : device_(std::move(device)), handle_(device_->take_buffer(bytes)), bytes_(bytes) {}
 
-Buffer::~Buffer() {
-  const ballast_api& api = plugin();
-  // A failure here has no one to tell; the plugin has logged it.
-  if (ballast_error* error = api.device->buffer_release(handle_)) api.error_destroy(error);
-}
+Buffer::~Buffer() { device_->give_back(handle_, bytes_); }
 
 BufferPtr copy_of(const Buffer& buffer) {
   BufferPtr copy = buffer.device()->allocate(buffer.bytes());
@@ -48,7 +42,7 @@ BufferPtr copy_of(const Buffer& buffer) {
 struct Device::Prepared {
   ballast_op* op = nullptr;
   uint64_t workspace_size = 0;
-  std::vector<TensorType> outputs;
+  std::vector<SharedType> outputs;
 
   ~Prepared() {
     const ballast_api& api = plugin();
@@ -68,6 +62,7 @@ Device::Device(const std::string& selector, const DeviceOptions& options) {
 Device::~Device() {
   scalars_.clear();
   prepared_.clear();
+  spares_.release_all();
   const ballast_api& api = plugin();
   if (ballast_error* error = api.device->stream_release(stream_)) api.error_destroy(error);
   if (ballast_error* error = api.device->device_release(handle_)) api.error_destroy(error);
@@ -76,6 +71,25 @@ Device::~Device() {
 BufferPtr Device::allocate(uint64_t bytes) {
   return std::make_shared<Buffer>(shared_from_this(), bytes);
 }
+
+ballast_buffer* Device::take_buffer(uint64_t bytes) {
+  if (ballast_buffer* spare = spares_.take(bytes)) return spare;
+  ballast_buffer* made = nullptr;
+  ballast_error* error = device_api().buffer_create(handle_, bytes, &made);
+  if (error && plugin().error_code(error) == BALLAST_OUT_OF_DEVICE_MEMORY &&
+      spares_.release_all()) {
+    plugin().error_destroy(error);
+    error = device_api().buffer_create(handle_, bytes, &made);
+  }
+  check(error);
+  return made;
+}
+
+void Device::give_back(ballast_buffer* buffer, uint64_t bytes) {
+  if (!spares_.keep(buffer, bytes)) release_buffer(buffer);
+}
+
+void Device::release_spares() { spares_.release_all(); }
 
 void Device::upload(const Buffer& target, const void* source, uint64_t bytes) {
   if (bytes == 0) return;
@@ -134,7 +148,9 @@ const Device::Prepared& Device::prepare(const std::string& name, const std::vect
   std::vector<TensorType> types;
   for (const Input& input : inputs) types.push_back(*input.type);
   auto prepared = std::make_unique<Prepared>();
-  prepared->outputs = infer(name, types, attrs);
+  for (TensorType& type : infer(name, types, attrs)) {
+    prepared->outputs.push_back(std::make_shared<const TensorType>(std::move(type)));
+  }
   OpCall call(name, types, attrs);
   check(plugin().op->op_prepare(handle_, call.get(), &prepared->op));
   ballast_op_info info = BALLAST_INIT(ballast_op_info);
@@ -152,8 +168,8 @@ std::vector<Device::Value> Device::run(const std::string& name, const std::vecto
   for (const Input& input : inputs) handles.push_back(input.buffer->handle());
   std::vector<Value> outputs;
   outputs.reserve(prepared.outputs.size());
-  for (const TensorType& type : prepared.outputs) {
-    outputs.push_back({type, allocate(type.bytes())});
+  for (const SharedType& type : prepared.outputs) {
+    outputs.push_back({type, allocate(type->bytes())});
     handles.push_back(outputs.back().buffer->handle());
   }
   BufferPtr workspace = prepared.workspace_size ? allocate(prepared.workspace_size) : nullptr;
@@ -225,14 +241,21 @@ Counters counters() {
 }
 
 MemoryStats memory_stats() {
+  device()->release_spares();
   MemoryStats stats = BALLAST_INIT(ballast_memory_stats);
   check(device_api().device_memory_stats(device()->handle(), &stats));
   return stats;
 }
 
-void reset_peak_memory() { check(device_api().device_reset_peak(device()->handle())); }
+void reset_peak_memory() {
+  device()->release_spares();
+  check(device_api().device_reset_peak(device()->handle()));
+}
 
-void trim_memory() { check(device_api().device_trim(device()->handle())); }
+void trim_memory() {
+  device()->release_spares();
+  check(device_api().device_trim(device()->handle()));
+}
 
 void synchronize() { check(device_api().device_sync(device()->handle())); }
 

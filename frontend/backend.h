@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/attrs.h"
+#include "frontend/spare_buffers.h"
 #include "frontend/types.h"
 
 #include <ballast/ballast.h>
@@ -36,7 +37,7 @@ class Buffer {
   friend class KeptBuffer;
   friend bool is_shared(const std::shared_ptr<Buffer>& buffer);
   std::shared_ptr<Device> device_;
-  ballast_buffer* handle_ = nullptr;
+  ballast_buffer* handle_;
   uint64_t bytes_;
   std::atomic<int64_t> keepers_{0};
 };
@@ -103,6 +104,7 @@ class Device : public std::enable_shared_from_this<Device> {
   ballast_stream* stream() const { return stream_; }
 
   BufferPtr allocate(uint64_t bytes);
+  void release_spares();  // what the frontend keeps for later, so that statistics are exact
   void upload(const Buffer& target, const void* source, uint64_t bytes);
   void download(void* target, const Buffer& source, uint64_t bytes);
   // Repeats one element over the buffer.
@@ -116,7 +118,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // A value on the device, and what it is.
   struct Value {
-    TensorType type;
+    SharedType type;
     BufferPtr buffer;
   };
   struct Input {
@@ -128,7 +130,10 @@ class Device : public std::enable_shared_from_this<Device> {
                          const Attrs& attrs);
 
  private:
+  friend class Buffer;
   struct Prepared;
+  ballast_buffer* take_buffer(uint64_t bytes);
+  void give_back(ballast_buffer* buffer, uint64_t bytes);
   const Prepared& prepare(const std::string& name, const std::vector<Input>& inputs,
                           const Attrs& attrs);
 
@@ -137,6 +142,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<const Prepared>> prepared_;  // only ever grows
   std::unordered_map<std::string, BufferPtr> scalars_;
+  SpareBuffers spares_;
 };
 
 // The current device; opened on first use ($BALLAST_DEVICE, else the best usable one).

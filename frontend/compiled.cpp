@@ -21,7 +21,7 @@ struct Compiled::State {
 };
 
 struct Compiled::Output {
-  TensorType type;
+  SharedType type;
   std::vector<KeptBuffer> kept;
 };
 
@@ -51,7 +51,9 @@ Compiled::Compiled(Program program, const JitOptions& options, std::vector<Donat
   for (size_t i = 0; i < lowered.states.size(); ++i) {
     states_.push_back({lowered.states[i], lowered.is_updated[i], {}});
   }
-  for (const Atom& output : program_.outputs) outputs_.push_back({output.type(), {}});
+  for (const Atom& output : program_.outputs) {
+    outputs_.push_back({std::make_shared<const TensorType>(output.type()), {}});
+  }
 }
 
 Compiled::~Compiled() {
@@ -102,7 +104,7 @@ void Compiled::bind_inputs(const std::vector<Tensor>& arguments) {
 }
 
 BufferPtr Compiled::take_output(Output& output, uint64_t n) {
-  const uint64_t bytes = output.type.bytes() * n;
+  const uint64_t bytes = output.type->bytes() * n;
   auto& kept = output.kept;
   auto free = std::find_if(kept.begin(), kept.end(), [&](const KeptBuffer& buffer) {
     return buffer.is_free() && buffer.get()->bytes() == bytes;
@@ -203,7 +205,7 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
                                 sizeof(ballast_queue_binding)));
   std::vector<Tensor> results;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    TensorType type = outputs_[i].type;
+    TensorType type = *outputs_[i].type;
     type.shape.insert(type.shape.begin(), static_cast<int64_t>(n));
     results.push_back(Tensor::of_buffer(std::move(type), std::move(buffers[i])));
   }
@@ -223,7 +225,7 @@ CompiledInfo Compiled::info() {
   info.lower_bound_bytes = abi.lower_bound_bytes;
   info.constant_bytes = abi.constant_bytes;
   for (const Donated& argument : donated_) {
-    if (argument.output) info.donated_bytes += outputs_[*argument.output].type.bytes();
+    if (argument.output) info.donated_bytes += outputs_[*argument.output].type->bytes();
   }
   info.replay = static_cast<Replay>(abi.replay);
   info.level = static_cast<JitLevel>(abi.level);

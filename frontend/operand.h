@@ -24,6 +24,7 @@ class Operand {
         where_(where) {}
 
   bool is_number() const { return is_number_; }
+  const Tensor* given() const { return is_number_ ? nullptr : &tensor_; }  // null for a number
   // A real number beside an integer tensor is an error, not a rounding.
   Tensor as(DType dtype) const;
   // A number by itself is an f32 scalar (bool and whole numbers too).

@@ -14,7 +14,7 @@ struct Tensor::Node {
     std::shared_ptr<const std::string> by;
     Where where;
   };
-  TensorType type;
+  SharedType type;
   bool is_on_host = false;
   std::vector<uint8_t> host;
   BufferPtr buffer;
@@ -35,13 +35,17 @@ Tensor Tensor::on_host_bytes(std::vector<uint8_t> bytes, TensorType type) {
          ballast::to_string(type), type.bytes());
   }
   auto node = std::make_shared<Node>();
-  node->type = std::move(type);
+  node->type = std::make_shared<const TensorType>(std::move(type));
   node->is_on_host = true;
   node->host = std::move(bytes);
   return Tensor(std::move(node));
 }
 
 Tensor Tensor::of_buffer(TensorType type, BufferPtr buffer) {
+  return of_buffer(std::make_shared<const TensorType>(std::move(type)), std::move(buffer));
+}
+
+Tensor Tensor::of_buffer(SharedType type, BufferPtr buffer) {
   auto node = std::make_shared<Node>();
   node->type = std::move(type);
   node->buffer = std::move(buffer);
@@ -50,7 +54,8 @@ Tensor Tensor::of_buffer(TensorType type, BufferPtr buffer) {
 
 Tensor Tensor::of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace) {
   auto node = std::make_shared<Node>();
-  node->type = variable->type;
+  // The variable owns its type and the node owns the variable.
+  node->type = SharedType(variable, &variable->type);
   node->variable = std::move(variable);
   node->owner = std::move(trace);
   return Tensor(std::move(node));
@@ -82,13 +87,13 @@ const Tensor::Node& Tensor::live() const {
   const Node& self = node();
   if (self.donation) {
     fail(BALLAST_FAILED_PRECONDITION, "[tensor] the {} was donated at {}, as {}",
-         ballast::to_string(self.type), ballast::to_string(self.donation->where),
+         ballast::to_string(*self.type), ballast::to_string(self.donation->where),
          *self.donation->by);
   }
   return self;
 }
 
-const TensorType& Tensor::type() const { return node().type; }
+const TensorType& Tensor::type() const { return *node().type; }
 
 void Tensor::check_live() const { live(); }
 
@@ -116,13 +121,13 @@ BufferPtr Tensor::buffer() const {
          "[tensor] a traced {} has no value: it stands for a variable while a function is traced\n"
          "  hint: where its value decides what is computed, use cond, while_loop or ops::select; "
          "to see it, ops::print",
-         ballast::to_string(self.type));
+         ballast::to_string(*self.type));
   }
   if (!self.is_on_host) return self.buffer;
   std::shared_ptr<Device> target = device();
   std::lock_guard lock(upload_mutex);
   if (!node_->buffer || node_->buffer->device() != target) {
-    if (self.type.elements() == 1) {
+    if (self.type->elements() == 1) {
       node_->buffer = target->scalar(self.host);
     } else {
       node_->buffer = target->allocate(self.host.size());

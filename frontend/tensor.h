@@ -68,6 +68,7 @@ class Tensor {
   bool has_buffer() const;        // on the current device, without uploading
   BufferPtr buffer() const;       // uploads a host tensor once
   static Tensor of_buffer(TensorType type, BufferPtr buffer);
+  static Tensor of_buffer(SharedType type, BufferPtr buffer);
   static Tensor of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace);
   const std::shared_ptr<const Variable>& variable() const;          // of a traced tensor, else null
   const std::shared_ptr<Trace>& owner() const;                      // the trace it belongs to

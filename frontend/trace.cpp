@@ -47,8 +47,10 @@ std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<
   operands.reserve(inputs.size());
   for (const Tensor& input : inputs) operands.push_back({&input.type(), input.buffer()});
   const std::shared_ptr<Device> where = operands.empty() ? device() : operands[0].buffer->device();
+  std::vector<Device::Value> results = where->run(primitive, operands, attrs);
   std::vector<Tensor> outputs;
-  for (Device::Value& result : where->run(primitive, operands, attrs)) {
+  outputs.reserve(results.size());
+  for (Device::Value& result : results) {
     outputs.push_back(Tensor::of_buffer(std::move(result.type), std::move(result.buffer)));
   }
   return outputs;

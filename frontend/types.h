@@ -4,6 +4,7 @@
 #include <ballast/base.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct TensorType {
   bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape; }
   bool operator!=(const TensorType& o) const { return !(*this == o); }
 };
+// Where one type serves many tensors, as that of an op's result does.
+using SharedType = std::shared_ptr<const TensorType>;
 
 uint64_t size_of(DType dtype);
 const char* name_of(DType dtype);               // "f32", "i32", "bool", ...

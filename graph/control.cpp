@@ -239,8 +239,8 @@ class Effect : public Control {
       : Control(std::move(operands)), call_{node.op, node.attrs, std::move(inputs)} {}
 
   void run(Stream& stream, const std::vector<BufferPtr>& bindings, const CancelFlag*) override {
-    std::vector<Buffer*> inputs;
-    for (size_t i = 0; i < call_.inputs.size(); ++i) inputs.push_back(at(i, bindings).get());
+    std::vector<BufferPtr> inputs;
+    for (size_t i = 0; i < call_.inputs.size(); ++i) inputs.push_back(at(i, bindings));
     run_effect(stream, call_, inputs);
   }
 

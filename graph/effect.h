@@ -22,6 +22,6 @@ bool runs_on_host(const Node& node);
 
 // Waits for the inputs, the first of `buffers`, and runs the effect on their bytes.
 void run_effect(device::Stream& stream, const OpCall& call,
-                const std::vector<device::Buffer*>& buffers);
+                const std::vector<device::BufferPtr>& buffers);
 
 }  // namespace ballast::graph

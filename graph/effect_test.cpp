@@ -213,7 +213,7 @@ TEST(Effect, OpsPrintAtOnce) {
   const PreparedOp op(
       test_device(), make_call("print", {{"text", std::string("x {}")}}, {token_type(), f32({2})}));
   const BufferPtr none = upload({}), x = upload({1, 2}), token = upload({});
-  op.launch(test_device()->default_stream(), {none.get(), x.get(), token.get()});
+  op.launch(test_device()->default_stream(), {none, x, token});
   EXPECT_EQ(printed.take(), (Lines{"x Tensor(shape=[2], dtype=Float32, value= "
                                    "[ 1.00000000e+00,  2.00000000e+00])\n"}));
 }

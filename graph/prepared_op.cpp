@@ -3,6 +3,8 @@
 #include "graph/effect.h"
 #include "kernels/tune.h"
 
+#include <array>
+
 namespace ballast::graph {
 
 namespace {
@@ -13,6 +15,18 @@ Plan tuned_plan(const device::DevicePtr& device, const OpCall& call,
   const kernels::TuningScope tuning(device);
   return make_plan(device->info().device_class, call, outputs);
 }
+
+// An array that takes no memory while it is short: this is on the way of every eager op.
+template <class T>
+class ShortArray {
+ public:
+  explicit ShortArray(size_t size) : many_(size > few_.size() ? size : 0) {}
+  T* data() { return many_.empty() ? few_.data() : many_.data(); }
+
+ private:
+  std::array<T, 16> few_{};
+  std::vector<T> many_;
+};
 
 }  // namespace
 
@@ -27,39 +41,42 @@ PreparedOp::PreparedOp(device::DevicePtr device, OpCall call)
       outputs_(infer(call_)),
       plan_(tuned_plan(device_, call_, outputs_)) {}
 
-void PreparedOp::launch(device::Stream& stream, const std::vector<Buffer*>& buffers) const {
+void PreparedOp::check_operand(size_t i, const Buffer& buffer) const {
   const size_t input_count = call_.inputs.size();
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const bool is_input = i < input_count;
-    const bool is_output = !is_input && i < input_count + outputs_.size();
-    const uint64_t needed = is_input    ? call_.inputs[i].bytes()
-                            : is_output ? outputs_[i - input_count].bytes()
-                                        : plan_.workspace_bytes;
-    if (buffers[i]->size() < needed) {
-      fail(Code::kInvalidArgument, "[{}] {} {} needs {} bytes, its buffer has {}", call_.op->name,
-           is_input    ? "input"
-           : is_output ? "output"
-                       : "workspace",
-           is_input    ? i
-           : is_output ? i - input_count
-                       : 0,
-           needed, buffers[i]->size());
-    }
-    if (buffers[i]->device() != device_) {
-      fail(Code::kInvalidArgument, "[{}] operand {} is on another device", call_.op->name, i);
-    }
+  const bool is_input = i < input_count;
+  const bool is_output = !is_input && i < input_count + outputs_.size();
+  const uint64_t needed = is_input    ? call_.inputs[i].bytes()
+                          : is_output ? outputs_[i - input_count].bytes()
+                                      : plan_.workspace_bytes;
+  if (buffer.size() < needed) {
+    fail(Code::kInvalidArgument, "[{}] {} {} needs {} bytes, its buffer has {}", call_.op->name,
+         is_input    ? "input"
+         : is_output ? "output"
+                     : "workspace",
+         is_input    ? i
+         : is_output ? i - input_count
+                     : 0,
+         needed, buffer.size());
   }
+  if (buffer.device() != device_) {
+    fail(Code::kInvalidArgument, "[{}] operand {} is on another device", call_.op->name, i);
+  }
+}
+
+void PreparedOp::launch(device::Stream& stream, const std::vector<BufferPtr>& buffers) const {
+  for (size_t i = 0; i < buffers.size(); ++i) check_operand(i, *buffers[i]);
   if (call_.op->effect) return run_effect(stream, call_, buffers);
-  std::vector<Buffer*> slots;
+  const size_t count = buffers.size() + plan_.regions.size();
+  ShortArray<Buffer*> operands(count);
+  Buffer** next = operands.data();
+  for (const BufferPtr& buffer : buffers) *next++ = buffer.get();
   std::vector<BufferPtr> views;
-  if (!plan_.regions.empty()) slots = buffers;
   for (const kernels::Region& region : plan_.regions) {
-    views.push_back(Buffer::view(buffers.back()->shared_from_this(), region.offset, region.bytes));
-    slots.push_back(views.back().get());
+    views.push_back(Buffer::view(buffers.back(), region.offset, region.bytes));
+    *next++ = views.back().get();
   }
-  const std::vector<Buffer*>& operands = slots.empty() ? buffers : slots;
   for (const device::Launch& launch : plan_.launches) {
-    stream.submit(launch, operands.data(), operands.size());
+    stream.submit(launch, operands.data(), count);
   }
 }
 
@@ -78,9 +95,7 @@ std::vector<std::vector<uint8_t>> evaluate_on(
   if (op.plan().workspace_bytes > 0) {
     owned.push_back(Buffer::create(device, op.plan().workspace_bytes));
   }
-  std::vector<Buffer*> buffers;
-  for (const BufferPtr& buffer : owned) buffers.push_back(buffer.get());
-  op.launch(stream, buffers);
+  op.launch(stream, owned);
   std::vector<std::vector<uint8_t>> data;
   for (size_t i = 0; i < op.outputs().size(); ++i) {
     data.emplace_back(op.outputs()[i].bytes());

@@ -17,9 +17,11 @@ class PreparedOp {
   const Plan& plan() const { return plan_; }
 
   // `buffers`: inputs, outputs, then the workspace if plan().workspace_bytes > 0. Checks sizes.
-  void launch(device::Stream& stream, const std::vector<device::Buffer*>& buffers) const;
+  void launch(device::Stream& stream, const std::vector<device::BufferPtr>& buffers) const;
 
  private:
+  void check_operand(size_t i, const device::Buffer& buffer) const;
+
   device::DevicePtr device_;
   OpCall call_;
   std::vector<TensorType> outputs_;

@@ -82,18 +82,14 @@ ballast_error* op_launch(ballast_op* op, ballast_stream* stream, const ballast_l
            object->call().inputs.size(), object->outputs().size(), given.input_count,
            given.output_count);
     }
-    std::vector<device::BufferPtr> owners;
-    std::vector<device::Buffer*> buffers;
-    const uint64_t count = given.input_count + given.output_count + 1;
-    owners.reserve(count);
-    buffers.reserve(count);
-    auto add = [&](ballast_buffer* buffer, const char* what) {
-      owners.push_back(Buffers::instance().get(buffer, what));
-      buffers.push_back(owners.back().get());
-    };
-    for (uint64_t i = 0; i < given.input_count; ++i) add(given.inputs[i], "input buffer");
-    for (uint64_t i = 0; i < given.output_count; ++i) add(given.outputs[i], "output buffer");
-    if (object->plan().workspace_bytes > 0) add(given.workspace, "workspace");
+    std::vector<device::BufferPtr> buffers;
+    buffers.reserve(given.input_count + given.output_count + 1);
+    Buffers& table = Buffers::instance();
+    table.get_all(given.inputs, given.input_count, "input buffer", buffers);
+    table.get_all(given.outputs, given.output_count, "output buffer", buffers);
+    if (object->plan().workspace_bytes > 0) {
+      table.get_all(&given.workspace, 1, "workspace", buffers);
+    }
     count_host_call(on->device());
     object->launch(*on, buffers);
   });

@@ -12,13 +12,17 @@ inline Tensor unary(const char* name, const Operand& x, const Attrs& attrs = {})
 
 // The dtype that numbers take beside these operands.
 inline DType common_dtype(const Operand& a, const Operand& b) {
-  if (!a.is_number()) return a.tensor().dtype();
-  return b.is_number() ? DType::kF32 : b.tensor().dtype();
+  if (const Tensor* tensor = a.given()) return tensor->dtype();
+  return b.given() ? b.given()->dtype() : DType::kF32;
 }
 
 inline Tensor binary(const char* name, const Operand& a, const Operand& b) {
-  DType dtype = common_dtype(a, b);
-  return apply_primitive(name, {a.as(dtype), b.as(dtype)}, {}, a.where())[0];
+  const DType dtype = common_dtype(a, b);
+  std::vector<Tensor> inputs;
+  inputs.reserve(2);  // no list: that would copy what it is given
+  inputs.push_back(a.as(dtype));
+  inputs.push_back(b.as(dtype));
+  return std::move(apply_primitive(name, inputs, {}, a.where())[0]);
 }
 
 // Negative axes count from the end; what is out of range is left to the op to refuse.
