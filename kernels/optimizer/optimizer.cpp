@@ -1,6 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/optimizer/merge_launches.h"
+#include "kernels/merge_launches.h"
 #include "kernels/optimizer/step_rules.h"
 
 #include <algorithm>

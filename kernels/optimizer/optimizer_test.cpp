@@ -1,4 +1,4 @@
-#include "kernels/optimizer/merge_launches.h"
+#include "kernels/merge_launches.h"
 #include "kernels/optimizer/step_rules.h"
 #include "kernels/test_support.h"
 

@@ -1,5 +1,6 @@
 #include "kernels/shape/shape.h"
 
+#include "kernels/merge_launches.h"
 #include "kernels/shape/region.h"
 
 namespace ballast::kernels {
@@ -56,6 +57,18 @@ Plan plan_embed(DeviceClass device_class, const TensorType& input, const Slice& 
   return recorder.finish();
 }
 
+namespace {
+
+// Parts do not overlap: their launches may be one. Most joins and splits are of few.
+Plan merged(Plan plan) {
+  constexpr size_t kFew = 4;
+  const size_t width = plan.launches.size() <= kFew ? kFew : kMergedLaunches;
+  plan.launches = merge_launches(plan.launches, GroupOrder::kInTurn, width);
+  return plan;
+}
+
+}  // namespace
+
 Plan plan_concat(DeviceClass device_class, const std::vector<TensorType>& inputs, size_t axis,
                  const TensorType& output) {
   Recorder recorder;
@@ -66,7 +79,7 @@ Plan plan_concat(DeviceClass device_class, const std::vector<TensorType>& inputs
                 view_from(static_cast<uint32_t>(inputs.size()), output.shape, axis, begin));
     begin += shape[axis];
   }
-  return recorder.finish();
+  return merged(recorder.finish());
 }
 
 Plan plan_split(DeviceClass device_class, const TensorType& input, size_t axis,
@@ -79,7 +92,7 @@ Plan plan_split(DeviceClass device_class, const TensorType& input, size_t axis,
                 view_from(0, input.shape, axis, begin), dense_view(slot + 1, shape));
     begin += shape[axis];
   }
-  return recorder.finish();
+  return merged(recorder.finish());
 }
 
 Plan plan_fill(DeviceClass device_class, const TensorType& output, double value) {
