@@ -142,10 +142,6 @@ std::vector<float> read_all(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-double mean_of(const std::vector<float>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // What the plugin counted while training, summed over runs.
 struct Costs {
   uint64_t host_calls = 0, launches = 0, bytes = 0;
@@ -165,6 +161,10 @@ uint64_t bytes_of(const std::vector<Parameter>& parameters) {
 }
 
 }  // namespace
+
+double mean_of(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 TrainReport train(const Data& data, const TrainOptions& options,
                   const std::function<void(const Progress&)>& on_progress) {

@@ -50,4 +50,6 @@ TrainReport train(const Data& data, const TrainOptions& options,
 // The part of the test images to which a network gives the right digit.
 double test_accuracy(const Data& data, ballast::nn::Cell& net, RunMode mode = RunMode::kJit);
 
+double mean_of(const std::vector<float>& values);
+
 }  // namespace mnist

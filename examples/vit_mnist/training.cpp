@@ -5,7 +5,6 @@
 #include "frontend/ballast_frontend.h"
 
 #include <filesystem>
-#include <numeric>
 
 namespace vit_mnist {
 
@@ -62,10 +61,6 @@ class RunCheckpoint {
   StateDict state_;
 };
 
-double mean_of(const std::vector<float>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 }  // namespace
 
 TrainReport train(const mnist::Data& data, const TrainOptions& options,
@@ -92,7 +87,7 @@ TrainReport train(const mnist::Data& data, const TrainOptions& options,
     done += steps;
     checkpoint.save(done);
     report.losses.insert(report.losses.end(), losses.begin(), losses.end());
-    if (on_progress) on_progress({done, options.steps, mean_of(losses)});
+    if (on_progress) on_progress({done, options.steps, mnist::mean_of(losses)});
   }
   network.set_train(false);
   report.test_accuracy = mnist::test_accuracy(data, network);
