@@ -114,6 +114,7 @@ TEST_F(VitMnist, KilledAnywhereItEndsWithTheSameBytes) {
 
   ASSERT_EQ(Training(path).wait(), 0);
   EXPECT_EQ(steps_in(path), kSteps);
+  EXPECT_EQ(temporaries(), 0);
   EXPECT_TRUE(bytes_of(path) == bytes_of(file("whole")));
 }
 

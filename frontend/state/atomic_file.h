@@ -1,6 +1,8 @@
 // AtomicFile: writes a file so that its name always stands for a whole one, the old or the new,
 // whenever the process or the machine stops: a temporary file beside it, fsync, rename, and fsync
-// of the folder. Errors name the file and what the system said. One thread.
+// of the folder. A temporary file is locked while it is written; what a process that was killed
+// left is not, and goes with the next commit() of the same name. Errors name the file and what the
+// system said. One thread.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +23,8 @@ class AtomicFile {
 
  private:
   [[noreturn]] void refuse(const char* what) const;  // with errno's text
+  bool create();                                     // whether it is ours alone
+  void remove_leftovers() const;
 
   std::string path_, call_, temporary_;
   int descriptor_ = -1;

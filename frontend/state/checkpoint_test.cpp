@@ -5,8 +5,11 @@
 #include "frontend/ballast_frontend.h"
 #include "frontend/test_support.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -54,6 +57,24 @@ TEST_F(CheckpointTest, SavesAndLoadsByName) {
   target[0].assign(Tensor::zeros({2, 3}));
   EXPECT_TRUE(load_into(target, read.tensors).is_complete());
   EXPECT_THAT(target[0].value().to_host<float>(), testing::Each(2.0f));
+}
+
+TEST_F(CheckpointTest, SavingRemovesWhatAKilledProcessLeft) {
+  const std::string left = path_ + ".12345-6.tmp", written = path_ + ".12345-7.tmp";
+  const std::string other = path_ + ".old.tmp", of_another = path_ + "s.12345-6.tmp";
+  for (const std::string& name : {left, written, other, of_another}) std::ofstream(name) << "part";
+  const int writer = open(written.c_str(), O_WRONLY);
+  ASSERT_EQ(flock(writer, LOCK_EX), 0);
+  save_checkpoint(path_, {{"x", Tensor::scalar(3)}});
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(written));  // someone is at it
+  EXPECT_TRUE(std::filesystem::exists(other));
+  EXPECT_TRUE(std::filesystem::exists(of_another));
+  close(writer);
+  save_checkpoint(path_, {{"x", Tensor::scalar(4)}});
+  EXPECT_FALSE(std::filesystem::exists(written));
+  EXPECT_EQ(load_checkpoint(path_).tensors.at("x").item<float>(), 4);
+  for (const std::string& name : {other, of_another}) std::filesystem::remove(name);
 }
 
 TEST_F(CheckpointTest, TensorsByNameWithoutParameters) {
