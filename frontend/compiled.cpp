@@ -200,9 +200,12 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
     outputs.back().buffer = buffers.back()->handle();
     outputs.back().slots = n;
   }
-  check(plugin().sink->sink_run(sink_, device_->stream(), n, inputs.data(), inputs.size(),
-                                sizeof(ballast_queue_binding), outputs.data(), outputs.size(),
-                                sizeof(ballast_queue_binding)));
+  running_ = sink_;
+  ballast_error* error = plugin().sink->sink_run(
+      sink_, device_->stream(), n, inputs.data(), inputs.size(), sizeof(ballast_queue_binding),
+      outputs.data(), outputs.size(), sizeof(ballast_queue_binding));
+  running_ = nullptr;
+  check(error);
   std::vector<Tensor> results;
   for (size_t i = 0; i < buffers.size(); ++i) {
     TensorType type = *outputs_[i].type;
@@ -210,6 +213,10 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
     results.push_back(Tensor::of_buffer(std::move(type), std::move(buffers[i])));
   }
   return results;
+}
+
+void Compiled::cancel() {
+  if (ballast_sink* sink = running_) check(plugin().sink->sink_cancel(sink));
 }
 
 CompiledInfo Compiled::info() {

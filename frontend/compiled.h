@@ -11,6 +11,7 @@
 #include <ballast/graph.h>
 #include <ballast/sink.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,6 +71,10 @@ class Compiled {
   std::vector<Tensor> run(const std::vector<Tensor>& arguments, const Where& where = {});
   // n steps in one ABI call; outputs are stacked: [n, ...].
   std::vector<Tensor> run_sink(uint64_t n, const std::vector<Queue>& queues);
+  // From another thread: stops the run_sink in progress, if there is one, before its next step or
+  // the next iteration of a loop in its step. It throws BALLAST_CANCELLED, and parameters have the
+  // values of the last whole step.
+  void cancel();
 
   const Program& program() const { return program_; }
   const std::vector<Donated>& donated() const { return donated_; }
@@ -91,6 +96,7 @@ class Compiled {
   std::mutex mutex_;
   ballast_executable* executable_ = nullptr;
   ballast_sink* sink_ = nullptr;
+  std::atomic<ballast_sink*> running_{nullptr};  // sink_ while it runs
   uint64_t sink_slots_ = 0;
   std::vector<Donated> donated_;
   std::vector<State> donated_states_;  // of those that have an output; they come first

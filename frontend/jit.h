@@ -59,6 +59,7 @@ class JitCache {
                           const Where& where) const;
   // Throws if the argument `number`, which is a parameter, is to be donated.
   void check_donates_no_parameter(size_t number) const;
+  void cancel();  // see Compiled
   size_t compile_count() const;
   std::shared_ptr<Entry> last() const;  // the entry used last; throws if there is none
   // Why find() compiled last: what differs from the call before that. "it is the first call",
@@ -163,6 +164,7 @@ class Jit {
     return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, arguments);
   }
 
+  void cancel() { cache_->cancel(); }  // sunk runs: see Sink
   size_t compile_count() const { return cache_->compile_count(); }
   std::string retrace_reason() const { return cache_->retrace_reason(); }  // see JitCache
   // Of the signature used last.

@@ -3,7 +3,10 @@
 //   Tensor losses = loop(100, each(images), repeat(label));   // losses[i] is step i's result
 //   auto epoch = data_sink(train_step, dataset, 100);
 //   Tensor losses = epoch();                                  // the dataset's next 100 batches
-// A run is asynchronous; reading a result waits for it.
+// A run is asynchronous; reading a result waits for it. cancel() stops one from another thread:
+// before its next step, or the next iteration of a while_loop or scan in its step (but what is one
+// launch, as a small scan, ends first). The call then throws BALLAST_CANCELLED, and parameters have
+// the values that they had after the last whole step.
 #pragma once
 
 #include "frontend/data/dataset.h"
@@ -39,6 +42,7 @@ class Sink {
     return at_line(steps.where, [&] { return run_at_line(steps.count, queues); });
   }
 
+  void cancel() { step_.cancel(); }
   CompiledInfo info() const { return step_.info(); }
 
  private:
@@ -81,6 +85,7 @@ class DataSink {
     return sink_.run({last_steps_, where}, queues);
   }
 
+  void cancel() { sink_.cancel(); }
   uint64_t last_steps() const { return last_steps_; }  // how many steps the last call ran
   CompiledInfo info() const { return sink_.info(); }
 
