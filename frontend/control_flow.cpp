@@ -193,8 +193,8 @@ std::vector<Tensor> flat_scan(const FlatFunction& body, const std::vector<Tensor
 
 namespace {
 
-// A condition that prints, draws or assigns runs before the loop and at the end of the body; what it
-// decides is carried.
+// A condition that prints, draws or assigns runs before the loop and at the end of the body; what
+// it decides is carried.
 std::vector<Tensor> while_with_effects(const FlatFunction& condition, const FlatFunction& body,
                                        const std::vector<Tensor>& init, const Where& where) {
   auto with_decision = [&](std::vector<Tensor> carry) {

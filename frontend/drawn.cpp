@@ -46,6 +46,7 @@ std::optional<int64_t> through_while(const Equation& equation, size_t input, siz
 std::optional<int64_t> blocks_of(const Equation& equation, size_t input, size_t output) {
   const std::string& name = equation.primitive;
   if (name == "random_advance") return int_attr(equation.attrs, "blocks");
+  if (name == "checkpoint" && input == output) return 0;
   if (name == "cond" && input > 0) return through_cond(equation, input, output);
   if (name == "scan") return through_scan(equation, input, output);
   if (name == "while") return through_while(equation, input, output);
@@ -73,7 +74,10 @@ std::unordered_map<const Variable*, int64_t> advances_of(const Program& program,
     const Blocks before = blocks;
     for (const auto& [var, count] : before) {
       for (const Advance& advance : advances_of(equation, var)) {
-        const bool is_known = count != kUnknownBlocks && advance.blocks != kUnknownBlocks;
+        // What a checkpoint draws it draws again, from the first state on.
+        const bool is_drawn_again = equation.primitive == "checkpoint" && count != 0;
+        const bool is_known =
+            count != kUnknownBlocks && advance.blocks != kUnknownBlocks && !is_drawn_again;
         blocks[equation.outputs[advance.output].get()] =
             is_known ? count + advance.blocks : kUnknownBlocks;
       }

@@ -1,5 +1,5 @@
 // How far a program advances the state of a generator it draws from, in blocks of random numbers
-// (random_advance): known from its text, but for a while loop.
+// (random_advance): known from its text, but for a while loop, and a checkpoint, which draws twice.
 #pragma once
 
 #include "frontend/program.h"
@@ -11,7 +11,7 @@
 
 namespace ballast {
 
-// By variable that is the state `state` advanced: by how many blocks. kUnknown: by a while loop.
+// By variable that is the state `state` advanced: by how many blocks.
 constexpr int64_t kUnknownBlocks = -1;
 std::unordered_map<const Variable*, int64_t> advances_of(const Program& program,
                                                          const Variable* state);

@@ -71,13 +71,15 @@ constexpr Hint kHints[] = {
     {"a bound is", "ops::cast(bound, DType::kI32)"},
     {"a value that differs by example",
      "return it instead, and assign what is made of all examples: their mean, their sum"},
-    {"how much each example draws",
-     "a fori_loop or scan of a known length, or keys of the examples' own as arguments"},
+    {"is an example's is not known",
+     "draw in a fori_loop or scan and outside of checkpoints, or map over keys of the examples' "
+     "own"},
     {"examples along axis",
      "arguments that are the same for all examples have std::nullopt in in_axes"},
     {"there is no axis to step along", "ops::broadcast_to or ops::expand_dims gives it one"},
     {"] the backward pass ",
-     "it is differentiated, transposed and mapped in its turn, so it has no effects; print what the "
+     "it is differentiated, transposed and mapped in its turn, so it has no effects; print what "
+     "the "
      "pullback or grad returns"},
     {"[custom_vjp] backward gives",
      "backward(residuals, cotangents) returns a tensor for each tensor of the arguments, of its "

@@ -49,7 +49,7 @@ void Parameter::assign(const Tensor& value, Where where) const {
   if (Trace* trace = Trace::current()) {
     trace->assign(*this, value);
   } else if (!is_token(type())) {  // which has no value; threads share one
-    node_->buffer = value.buffer();
+    node_->buffer = at_line(where, [&] { return value.buffer(); });
   }
 }
 

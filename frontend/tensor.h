@@ -24,17 +24,18 @@ class Tensor {
 
   // A copy on the device.
   template <class T>
-  static Tensor from_host(const std::vector<T>& values, Shape shape) {
-    return on_host(values, std::move(shape)).to_device();
+  static Tensor from_host(const std::vector<T>& values, Shape shape, Where where = Where::here()) {
+    return on_host(values, std::move(shape), where).to_device();
   }
   // Converted on the host first, e.g. floats to bf16 (to nearest even).
   template <class T>
-  static Tensor from_host(const std::vector<T>& values, Shape shape, DType dtype) {
-    return on_host(values, std::move(shape)).as_host(dtype).to_device();
+  static Tensor from_host(const std::vector<T>& values, Shape shape, DType dtype,
+                          Where where = Where::here()) {
+    return on_host(values, std::move(shape), where).as_host(dtype).to_device();
   }
   // A value kept in host memory; jit and sink take it from there within their one call.
   template <class T>
-  static Tensor on_host(const std::vector<T>& values, Shape shape);
+  static Tensor on_host(const std::vector<T>& values, Shape shape, Where where = Where::here());
   // As above; `type` describes the bytes.
   static Tensor on_host_bytes(std::vector<uint8_t> bytes, TensorType type);
 
@@ -97,11 +98,11 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 std::vector<TensorType> types_of(const std::vector<Tensor>& tensors);
 
 template <class T>
-Tensor Tensor::on_host(const std::vector<T>& values, Shape shape) {
+Tensor Tensor::on_host(const std::vector<T>& values, Shape shape, Where where) {
   TensorType type{dtype_of<T>(), std::move(shape)};
   if (static_cast<int64_t>(values.size()) != type.elements()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[from_host] {} values given for {}", values.size(),
-         ballast::to_string(type));
+    fail(BALLAST_INVALID_ARGUMENT, "[from_host] {} values given for {} (at {})", values.size(),
+         ballast::to_string(type), ballast::to_string(where));
   }
   std::vector<uint8_t> bytes(type.bytes());
   if constexpr (std::is_same_v<T, bool>) {

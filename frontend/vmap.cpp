@@ -93,7 +93,9 @@ class Mapping {
       if (found == blocks.end() || found->second == 0) return false;
       if (found->second != kUnknownBlocks) return true;
       fail(BALLAST_UNIMPLEMENTED,
-           "[vmap] a while_loop draws from a generator: how much each example draws is not known");
+           "[vmap] a while_loop or checkpoint draws from {}: which part of it is an example's is "
+           "not known",
+           state.parameter.name());
     }
     return false;
   }

@@ -7,14 +7,17 @@
 
 namespace ballast::data {
 
-Dataset ArrayDataset(std::vector<Tensor> columns) {
-  if (columns.empty()) fail(BALLAST_INVALID_ARGUMENT, "[ArrayDataset] no columns given");
+Dataset ArrayDataset(std::vector<Tensor> columns, Where where) {
+  if (columns.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[ArrayDataset] no columns given (at {})", to_string(where));
+  }
   for (const Tensor& column : columns) {
     if (column.rank() == 0 || column.shape()[0] != columns[0].shape()[0]) {
       fail(BALLAST_INVALID_ARGUMENT,
            "[ArrayDataset] column {} is {}, column 0 is {}: they must "
-           "share their leading extent",
-           &column - columns.data(), to_string(column.type()), to_string(columns[0].type()));
+           "share their leading extent (at {})",
+           &column - columns.data(), to_string(column.type()), to_string(columns[0].type()),
+           to_string(where));
     }
   }
   return Dataset(array_source(std::move(columns)));
@@ -33,8 +36,10 @@ Dataset GeneratorDataset(const std::function<std::optional<Batch>()>& next) {
   });
 }
 
-Dataset zip(const std::vector<Dataset>& datasets) {
-  if (datasets.empty()) fail(BALLAST_INVALID_ARGUMENT, "[zip] no datasets given");
+Dataset zip(const std::vector<Dataset>& datasets, Where where) {
+  if (datasets.empty()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[zip] no datasets given (at {})", to_string(where));
+  }
   std::vector<SourcePtr> sources;
   for (const Dataset& dataset : datasets) sources.push_back(dataset.source_);
   return Dataset(zip_source(std::move(sources)));
@@ -53,20 +58,27 @@ Dataset Dataset::map(MapFunction function) const {
 
 Dataset Dataset::shuffle(uint64_t seed) const { return with(shuffle_source(source_, seed)); }
 
-Dataset Dataset::shard(int64_t shards, int64_t shard) const {
+Dataset Dataset::shard(int64_t shards, int64_t shard, Where where) const {
   if (shards < 1 || shard < 0 || shard >= shards) {
-    fail(BALLAST_INVALID_ARGUMENT, "[shard] number {} of {}", shard, shards);
+    fail(BALLAST_INVALID_ARGUMENT, "[shard] number {} of {} (at {})", shard, shards,
+         to_string(where));
   }
   return with(shard_source(source_, shards, shard));
 }
 
-Dataset Dataset::batch(int64_t size, bool drop_remainder) const {
-  if (size < 1) fail(BALLAST_INVALID_ARGUMENT, "[batch] size is {}, expected at least 1", size);
+Dataset Dataset::batch(int64_t size, bool drop_remainder, Where where) const {
+  if (size < 1) {
+    fail(BALLAST_INVALID_ARGUMENT, "[batch] size is {}, expected at least 1 (at {})", size,
+         to_string(where));
+  }
   return with(batch_source(source_, size, drop_remainder));
 }
 
-Dataset Dataset::repeat(int64_t epochs) const {
-  if (epochs < 1) fail(BALLAST_INVALID_ARGUMENT, "[repeat] {} epochs, expected at least 1", epochs);
+Dataset Dataset::repeat(int64_t epochs, Where where) const {
+  if (epochs < 1) {
+    fail(BALLAST_INVALID_ARGUMENT, "[repeat] {} epochs, expected at least 1 (at {})", epochs,
+         to_string(where));
+  }
   Dataset changed = with(source_);
   changed.epochs_ = epochs;
   return changed;
@@ -78,9 +90,11 @@ Dataset Dataset::prefetch(int64_t batches) const {
   return changed;
 }
 
-void Dataset::start_at(uint64_t batch) const {
+void Dataset::start_at(uint64_t batch, Where where) const {
   const auto per_epoch = static_cast<uint64_t>(batches_per_epoch());
-  if (per_epoch == 0) fail(BALLAST_INVALID_ARGUMENT, "[start_at] the dataset is empty");
+  if (per_epoch == 0) {
+    fail(BALLAST_INVALID_ARGUMENT, "[start_at] the dataset is empty (at {})", to_string(where));
+  }
   progress_->epoch = batch / per_epoch;
   progress_->item = static_cast<int64_t>(batch % per_epoch);
 }

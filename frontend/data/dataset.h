@@ -27,14 +27,16 @@ class Dataset {
   Dataset shuffle(uint64_t seed) const;
   // Every shards-th item from number `shard` on; all shards are equally long, for which the last
   // ones begin again at the front.
-  Dataset shard(int64_t shards, int64_t shard) const;
-  Dataset batch(int64_t size, bool drop_remainder = true) const;  // adds a leading axis
-  Dataset repeat(int64_t epochs) const;                           // one pass gives that many epochs
+  Dataset shard(int64_t shards, int64_t shard, Where where = Where::here()) const;
+  // Adds a leading axis.
+  Dataset batch(int64_t size, bool drop_remainder = true, Where where = Where::here()) const;
+  // One pass gives that many epochs.
+  Dataset repeat(int64_t epochs, Where where = Where::here()) const;
   Dataset prefetch(int64_t batches) const;  // gathered ahead on a background thread
 
   // The next pass begins with this batch, counted from the first of epoch 0: where a run that was
   // interrupted goes on.
-  void start_at(uint64_t batch) const;
+  void start_at(uint64_t batch, Where where = Where::here()) const;
 
   size_t column_count() const { return source_->column_count(); }
   int64_t batches_per_epoch() const { return source_->size(); }  // items, where nothing is batched
@@ -57,10 +59,10 @@ class Dataset {
   Iterator end() const { return {}; }
 
  private:
-  friend Dataset ArrayDataset(std::vector<Tensor> columns);
+  friend Dataset ArrayDataset(std::vector<Tensor> columns, Where where);
   friend Dataset GeneratorDataset(int64_t, std::function<Batch(int64_t)>);
   friend Dataset GeneratorDataset(const std::function<std::optional<Batch>()>&);
-  friend Dataset zip(const std::vector<Dataset>& datasets);
+  friend Dataset zip(const std::vector<Dataset>& datasets, Where where);
   friend class StackedBatches;
   struct Progress {
     std::atomic<uint64_t> epoch{0};
@@ -77,14 +79,14 @@ class Dataset {
 };
 
 // Rows of arrays that share their leading extent. Device tensors are read back once.
-Dataset ArrayDataset(std::vector<Tensor> columns);
+Dataset ArrayDataset(std::vector<Tensor> columns, Where where = Where::here());
 // Items 0 to size - 1 of a function, which is called again in each epoch, and once for item 0 to
 // learn how many columns there are.
 Dataset GeneratorDataset(int64_t size, std::function<Batch(int64_t)> item);
 // What a function gives until it gives nothing: read to the end, and kept, now.
 Dataset GeneratorDataset(const std::function<std::optional<Batch>()>& next);
 // Their columns side by side, as long as the shortest. Each keeps an order of its own.
-Dataset zip(const std::vector<Dataset>& datasets);
+Dataset zip(const std::vector<Dataset>& datasets, Where where = Where::here());
 
 // Endless runs of up to `stack` equal-sized batches as [n, batch, ...] tensors, gathered ahead on a
 // background thread. A run never crosses the end of an epoch.

@@ -28,6 +28,19 @@ MISTAKE(
     Tensor x = vector(), copy = x; f(std::vector{vector(), x}); copy.to_host<float>(););
 
 MISTAKE(
+    FAILED_PRECONDITION, "a parameter assigned a donated tensor",
+    "[tensor] the f32[3] was donated at {line}, as argument 0 of the function jitted at {line} (at "
+    "{line})\n  hint: use what that call returned, or leave the argument out of donate()",
+    Parameter w(vector(), "w");
+    Tensor x = vector(); jit([](Tensor z) { return z * 2; }, donate({0}))(x); w.assign(x););
+
+MISTAKE(INVALID_ARGUMENT, "a parameter in a list that is donated",
+        "[jit] argument 0 of the function jitted at {line} is a parameter, which cannot be donated "
+        "(at {line})\n  hint: a parameter that the function assigns is updated in place without it",
+        Parameter w(vector(), "w");
+        jit([](auto list) { return list[0] * 2; }, donate({0}))(std::vector{w}););
+
+MISTAKE(
     FAILED_PRECONDITION, "a pullback whose argument was donated",
     "[tensor] the f32[3] was donated at {line}, as argument 0 of the function jitted at {line} (at "
     "{line})\n  hint: use what that call returned, or leave the argument out of donate()",

@@ -207,7 +207,8 @@ MISTAKE(NOT_FOUND, "an op's name with a slip of the pen",
         ops::call("rellu", {f32({2})}););
 
 MISTAKE(INVALID_ARGUMENT, "values that do not fill the shape",
-        "[from_host] 3 values given for f32[2, 2]", Tensor::from_host<float>({1, 2, 3}, {2, 2}););
+        "[from_host] 3 values given for f32[2, 2] (at {line})",
+        Tensor::from_host<float>({1, 2, 3}, {2, 2}););
 
 MISTAKE(INVALID_ARGUMENT, "elements read as another type",
         "[to_host] the tensor is f32[2], asked for as i32 (at {line})\n  hint: to_host and item "

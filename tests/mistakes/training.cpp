@@ -142,15 +142,16 @@ MISTAKE(INVALID_ARGUMENT, "a dynamic loss scale that never grows",
 // ---- data and the sink
 
 MISTAKE(INVALID_ARGUMENT, "columns of unequal lengths",
-        "[ArrayDataset] column 1 is f32[7], column 0 is f32[8, 2]: they must share their leading "
-        "extent",
+        "[ArrayDataset] column 1 is f32[7], column 0 is f32[8, 2]: they must share their "
+        "leading extent (at {line})",
         data::ArrayDataset({f32({8, 2}), f32({7})}););
 
-MISTAKE(INVALID_ARGUMENT, "batches of nothing", "[batch] size is 0, expected at least 1",
+MISTAKE(INVALID_ARGUMENT, "batches of nothing",
+        "[batch] size is 0, expected at least 1 (at {line})",
         data::ArrayDataset({f32({8, 2})}).batch(0););
 
 MISTAKE(INVALID_ARGUMENT, "a shard that there is not",
-        "[shard] number 4 of 4\n  hint: shards count from 0",
+        "[shard] number 4 of 4 (at {line})\n  hint: shards count from 0",
         data::ArrayDataset({f32({8, 2})}).shard(4, 4););
 
 MISTAKE(INVALID_ARGUMENT, "a dataset with columns that the step does not take",

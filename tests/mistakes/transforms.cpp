@@ -241,15 +241,23 @@ MISTAKE(INVALID_ARGUMENT, "vmap of a function that assigns a parameter by exampl
 
 MISTAKE(
     UNIMPLEMENTED, "vmap of a while_loop that draws random numbers",
-    "[vmap] a while_loop draws from a generator: how much each example draws is not known (at "
-    "{line})\n  hint: a fori_loop or scan of a known length, or keys of the examples' own as "
-    "arguments",
+    "[vmap] a while_loop or checkpoint draws from generator: which part of it is an example's is "
+    "not known (at {line})\n  hint: draw in a fori_loop or scan and outside of checkpoints, or "
+    "map over keys of the examples' own",
     auto f =
         [](Tensor x) {
           return while_loop([](Tensor c) { return ops::less(c, 1); },
                             [](Tensor c) { return c + ops::random_uniform({}); }, x);
         };
     vmap(f)(vector()););
+
+MISTAKE(
+    UNIMPLEMENTED, "vmap of a checkpoint that draws random numbers",
+    "[vmap] a while_loop or checkpoint draws from generator: which part of it is an example's is "
+    "not known (at {line})\n  hint: draw in a fori_loop or scan and outside of checkpoints, or "
+    "map over keys of the examples' own",
+    auto f = checkpoint([](Tensor x) { return ops::sum(x * ops::random_uniform({2})); });
+    vmap(grad(f))(Tensor::ones({3, 2})););
 
 // ---- control flow
 
