@@ -15,12 +15,13 @@ struct Blocks {
   int64_t height = 0, width = 0, pitch = 0, rows = 0, elements = 0;
 };
 
-// in_w: with the spread, before padding.
+// in_w: with the spread, before padding. Padded rows go on for whole steps of `row_step` rows.
 Blocks make_blocks(int64_t height, int64_t width, int64_t left, int64_t in_w, int64_t stride_h,
-                   int64_t stride_w, int64_t reach_h, int64_t reach_w) {
+                   int64_t stride_w, int64_t reach_h, int64_t reach_w, int64_t row_step = 1) {
   Blocks blocks{height, width, std::max((width - 1) * stride_w + reach_w + 1, left + in_w), height};
   const auto elements = [&](int64_t rows) {
-    return ceil_div(((rows - 1) * stride_h + reach_h + 1) * blocks.pitch, kVector) * kVector;
+    const int64_t last = ceil_div(rows, row_step) * row_step - 1;
+    return ceil_div((last * stride_h + reach_h + 1) * blocks.pitch, kVector) * kVector;
   };
   while (blocks.rows > 0 &&
          (blocks.height % blocks.rows != 0 || elements(blocks.rows) > kDepthElements)) {
@@ -30,9 +31,9 @@ Blocks make_blocks(int64_t height, int64_t width, int64_t left, int64_t in_w, in
   return blocks;
 }
 
-Blocks forward_blocks(const ConvConfig& c) {
+Blocks forward_blocks(const ConvConfig& c, int64_t row_step = 1) {
   return make_blocks(c.out_h(), c.out_w(), c.left, c.width, c.stride_h, c.stride_w,
-                     (c.kernel_h - 1) * c.dilation_h, (c.kernel_w - 1) * c.dilation_w);
+                     (c.kernel_h - 1) * c.dilation_h, (c.kernel_w - 1) * c.dilation_w, row_step);
 }
 
 // dx takes dy, spread by the strides, through flipped windows.
@@ -85,7 +86,7 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector &&
-         std::max(c.kernel_h, c.kernel_w) <= kDepthTaps && forward_blocks(c).rows > 0;
+         std::max(c.kernel_h, c.kernel_w) <= kDepthTaps && forward_blocks(c, kDepthRows).rows > 0;
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
@@ -163,9 +164,12 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  const Blocks blocks = forward_blocks(c);
+  const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
-  recorder.call(aot_kernel("conv_depth_weight", DeviceClass::kCpu), "conv_depth_weight",
+  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
+                      c.dilation_h == 1 && c.dilation_w == 1;
+  const std::string kernel = is_3x3 ? "conv_depth_weight_3x3" : "conv_depth_weight";
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),
                  number(blocks.rows), number(blocks.elements), planes(1, c, c.height, c.width),

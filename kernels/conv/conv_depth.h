@@ -7,6 +7,7 @@
 namespace ballast::kernels {
 
 constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
+constexpr int kDepthRows = 4;          // that are computed together
 constexpr int kDepthTaps = 7;          // along an axis, for the weight gradient
 
 // Whether these plans take it; else conv_rows.cpp does.

@@ -17,7 +17,7 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kWide = 2 * kLanes, kRows = 4;
+constexpr int kWide = 2 * kLanes, kRows = kDepthRows;
 
 // Rows of planes between zeros, one after the other on the stack: element (x, row) of the padded
 // plane lies at row pitch + x. With a spread, between the elements too.
@@ -87,6 +87,10 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
     value = select(has_scale != 0, strict_float(strict_float(value * scale(o, g)) + shift(o, g)),
                    value);
     value = select(has_residual != 0, strict_float(value + residual(x, r, b, o, g, n)), value);
+    // What the next work-group copies follows what this one did.
+    const Expr y =
+        unsafe_promise_clamped((b * rows + r + rows) * stride_h, 0, in.dim(1).extent() - 1);
+    value = prefetched(value, in(unsafe_promise_clamped(x, 0, in.dim(0).extent() - 1), y, g, n));
     out(x, r, b, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
   }
 
@@ -148,6 +152,10 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
 
 class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
  public:
+  // Taps along both axes, whose sums are registers then, for strides and dilations of 1; or any,
+  // on the stack.
+  GeneratorParam<int> square{"square", 0};
+
   Input<Buffer<float, 4>> in{"in"};   // (x, y, g, n)
   Input<Buffer<float, 6>> dy{"dy"};   // (x, r, b, channel of the group, g, n): y = b rows + r
   Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, channel, g)
@@ -156,17 +164,37 @@ class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
     pad(in, dw.dim(1).extent());
     const Expr width = dy.dim(0).extent();
     // A row's last vector ends with the row; in the lanes that it shares with the one before, dy is
-    // zero.
-    pixels = RDom(0, (width + kLanes - 1) / kLanes, 0, dy.dim(1).extent(), 0, dy.dim(2).extent(), 0,
-                  dy.dim(5).extent(), "pixels");
-    const Expr start = min(pixels.x * kLanes, width - kLanes), row = pixels.y;
-    const Expr place =
-        (row * stride_h + ky * dilation_h) * pitch + (start + l) * stride_w + kx * dilation_w;
+    // zero, and in rows beyond the last.
+    pixels = RDom({{0, kRows},
+                   {0, (width + kLanes - 1) / kLanes},
+                   {0, (dy.dim(1).extent() + kRows - 1) / kRows},
+                   {0, dy.dim(2).extent()},
+                   {0, dy.dim(5).extent()}},
+                  "pixels");
+    const RVar column_block = pixels[1], block = pixels[3], image = pixels[4];
+    const Expr start = min(column_block * kLanes, width - kLanes),
+               given_row = pixels[2] * kRows + pixels[0], row = min(given_row, rows - 1);
+    // Written so that rows that two taps share are the same address, and one load.
+    const Expr row_of_tap =
+        square > 0 ? pixels[2] * kRows + (pixels[0] + ky) : given_row * stride_h + ky * dilation_h;
+    const Expr column = square > 0 ? start + l + kx : (start + l) * stride_w + kx * dilation_w;
+    const Expr place = row_of_tap * pitch + column;
     lanes(l, kx, ky, o, g) = 0.0f;
     const Expr old = lanes(l, kx, ky, o, g);
-    const Expr given =
-        select(start + l >= pixels.x * kLanes, dy(start + l, row, pixels.z, o, g, pixels.w), 0.0f);
-    lanes(l, kx, ky, o, g) = fused_multiply_add(padded(place, pixels.z, g, pixels.w), given, old);
+    const Expr given = select(start + l >= select(given_row < rows, column_block * kLanes, width),
+                              dy(start + l, row, block, o, g, image), 0.0f);
+    Expr sum = fused_multiply_add(padded(place, block, g, image), given, old);
+    if (square > 0) {
+      // Planes of the next image are far from these: what is read there is asked for now.
+      const Expr y = (block * rows + row) * stride_h;
+      const Expr next = unsafe_promise_clamped(image + 1, 0, dy.dim(5).extent() - 1);
+      const Expr next_x =
+                     in(start + l, unsafe_promise_clamped(y, 0, in.dim(1).extent() - 1), g, next),
+                 next_dy = dy(start + l, row, block, o, g, next);
+      sum = select(kx == 0 && ky == 0, prefetched(sum, next_x), kx == 0 && ky == 1,
+                   prefetched(sum, next_dy), sum);
+    }
+    lanes(l, kx, ky, o, g) = sum;
     std::vector<Expr> totals;
     for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, o, g));
     for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
@@ -183,15 +211,21 @@ class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
       dw.dim(d).set_min(0);
     }
     for (int d = 0; d < 6; ++d) dy.dim(d).set_min(0);
-    const Expr is_3x3 = dw.dim(0).extent() == 3 && dw.dim(1).extent() == 3 && stride_w == 1;
     Func(dw).gpu_blocks(o, g).never_partition_all();
-    lanes.compute_at(dw, o).store_in(MemoryType::Stack);
-    lanes.bound_storage(kx, kDepthTaps).bound_storage(ky, kDepthTaps);
-    lanes.bound_extent(l, kLanes).vectorize(l);
+    lanes.compute_at(dw, o).bound_extent(l, kLanes).vectorize(l);
     Stage update = lanes.update();
-    update.reorder({l, kx, ky, pixels.x, pixels.y, pixels.z, pixels.w, o, g}).vectorize(l);
-    update.specialize(is_3x3).unroll(kx).unroll(ky);
-    schedule_padded(LoopLevel(lanes, pixels.z));
+    update.reorder({l, kx, ky, pixels[0], pixels[1], pixels[2], pixels[3], pixels[4], o, g});
+    update.vectorize(l);
+    if (square > 0) {
+      for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, square);
+      lanes.store_in(MemoryType::Register).bound_extent(kx, square).bound_extent(ky, square);
+      lanes.unroll(kx).unroll(ky);
+      update.unroll(kx).unroll(ky).unroll(pixels[0]);
+      Func(dw).unroll(kx).unroll(ky);
+    } else {
+      lanes.store_in(MemoryType::Stack).bound_storage(kx, kDepthTaps).bound_storage(ky, kDepthTaps);
+    }
+    schedule_padded(LoopLevel(lanes, pixels[3]));
   }
 
  private:

@@ -163,12 +163,6 @@ class ConvPlanes : public Generator<ConvPlanes> {
         result, same(first_row(p) * out.dim(0).extent() + q, channel_of(tile_of(p, o), j), g, n));
   }
 
-  // `value`, and a request for the memory of `element` (kernel_source.cpp).
-  static Expr prefetched(const Expr& value, const Expr& element) {
-    return Internal::Call::make(Float(32), "ballast_prefetch", {value, element},
-                                Internal::Call::PureExtern);
-  }
-
   void store() {
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent(),
                channels = out.dim(2).extent();

@@ -14,4 +14,10 @@ inline Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr
                                       Halide::Internal::Call::PureExtern);
 }
 
+// `value`, and a request for the memory of `element`, a vector of a tensor (kernel_source.cpp).
+inline Halide::Expr prefetched(const Halide::Expr& value, const Halide::Expr& element) {
+  return Halide::Internal::Call::make(Halide::Float(32), "ballast_prefetch", {value, element},
+                                      Halide::Internal::Call::PureExtern);
+}
+
 }  // namespace ballast::kernels
