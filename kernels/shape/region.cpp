@@ -120,7 +120,7 @@ std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
     return {1, x, y, 1};
   }
   // Enough per group to hide its start, few enough that the cores share a mid-sized tensor.
-  constexpr int64_t kBytes = 64 << 10;
+  constexpr int64_t kBytes = 32 << 10;
   const int64_t width = has_vectors ? (extent(0) + kLanes - 1) / kLanes : extent(0);
   const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? kLanes : 4);
   int64_t left = std::max<int64_t>(kBytes / step, 1);
