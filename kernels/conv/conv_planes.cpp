@@ -70,7 +70,7 @@ bool is_taken(const Problem& p) {
   const Cut cut = cut_problem(p);
   if (cut.rows == 0) return false;
   const double useful = double(p.out_h * p.out_w) / double(cut.blocks * cut.tiles * kTilePixels);
-  return useful >= 0.7;
+  return useful >= 0.65;
 }
 
 Problem forward(const ConvConfig& c) {

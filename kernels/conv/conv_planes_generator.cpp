@@ -133,8 +133,11 @@ class ConvPlanes : public Generator<ConvPlanes> {
                last = (width - 1 + left - phase_w) / stride_w;
     const Expr column = column_in(first, last);
     const Expr at = ((channel * stride_h + phase_h) * stride_w + phase_w) * plane + row * pitch;
+    // A channel lies in pages of its own, so the CPU does not see what comes next.
+    const Expr x = column * stride_w + phase_w - left, value = in(x, y, channel, g, n),
+               ahead = in(x, y, min(channel + 2, in.dim(2).extent() - 1), g, n);
     padded(unsafe_promise_clamped(at + column, 0, elements - 1), p, g, n) =
-        in(column * stride_w + phase_w - left, y, channel, g, n);
+        select(stride_w == 1, prefetched(value, ahead), value);
   }
 
   // Where the taps of a window lie in the padded planes, from the place of its first one.
