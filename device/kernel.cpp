@@ -45,6 +45,7 @@ void Kernel::set_buffer(cl_uint argument, const Buffer& buffer) {
 }
 
 void Kernel::set_scalar(cl_uint argument, const void* value, size_t size) {
+  values_of_ = 0;
   const cl_uint index = index_of(argument);
   uint64_t bits = 0;
   std::memcpy(&bits, value, size);
@@ -72,6 +73,8 @@ void Kernel::set_packed(const Launch& launch) {
 }
 
 void Kernel::set_values(const Launch& launch) {
+  if (launch.serial != 0 && launch.serial == values_of_) return;
+  values_of_ = 0;
   if (where_ && !where_->packed.empty()) set_packed(launch);
   const cl_uint first_packed = where_ ? where_->first_vector : ~cl_uint{0};
   for (cl_uint i = 0; i < launch.args.size(); ++i) {
@@ -86,6 +89,7 @@ void Kernel::set_values(const Launch& launch) {
       if (!holds(index, bytes)) set(index, nullptr, bytes);
     }
   }
+  values_of_ = launch.serial;
 }
 
 }  // namespace ballast::device

@@ -45,6 +45,7 @@ class Kernel {
   void set_packed(const Launch& launch);
 
   KernelHandle handle_;
+  uint64_t values_of_ = 0;  // serial of the launch whose values are set; 0: unknown
   std::optional<PackedArguments> where_;
   std::vector<Held> held_;
   std::vector<uint32_t> lanes_;  // what the packed parameters hold

@@ -41,6 +41,9 @@ struct Launch {
   std::array<uint64_t, 3> global{1, 1, 1};  // work-items
   std::array<uint64_t, 3> local{1, 1, 1};
   std::vector<Arg> args;
+  // Not 0: names what the launch runs and its scalars for ever, so that they need not be compared
+  // again. To be given only to a launch that is never changed.
+  uint64_t serial = 0;
 };
 
 }  // namespace ballast::device

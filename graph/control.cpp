@@ -241,7 +241,7 @@ class Effect : public Control {
   void run(Stream& stream, const std::vector<BufferPtr>& bindings, const CancelFlag*) override {
     std::vector<BufferPtr> inputs;
     for (size_t i = 0; i < call_.inputs.size(); ++i) inputs.push_back(at(i, bindings));
-    run_effect(stream, call_, inputs);
+    run_effect(stream, call_, inputs.data());
   }
 
   Cost cost() const override { return {}; }

@@ -15,8 +15,7 @@ bool has_effect(const Node& node) {
 
 bool runs_on_host(const Node& node) { return !node.regions.empty() || node.op->effect; }
 
-void run_effect(device::Stream& stream, const OpCall& call,
-                const std::vector<device::BufferPtr>& buffers) {
+void run_effect(device::Stream& stream, const OpCall& call, const device::BufferPtr* buffers) {
   std::vector<std::vector<uint8_t>> inputs;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     inputs.emplace_back(call.inputs[i].bytes());

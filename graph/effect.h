@@ -21,7 +21,6 @@ bool has_effect(const Node& node);
 bool runs_on_host(const Node& node);
 
 // Waits for the inputs, the first of `buffers`, and runs the effect on their bytes.
-void run_effect(device::Stream& stream, const OpCall& call,
-                const std::vector<device::BufferPtr>& buffers);
+void run_effect(device::Stream& stream, const OpCall& call, const device::BufferPtr* buffers);
 
 }  // namespace ballast::graph

@@ -213,7 +213,8 @@ TEST(Effect, OpsPrintAtOnce) {
   const PreparedOp op(
       test_device(), make_call("print", {{"text", std::string("x {}")}}, {token_type(), f32({2})}));
   const BufferPtr none = upload({}), x = upload({1, 2}), token = upload({});
-  op.launch(test_device()->default_stream(), {none, x, token});
+  const BufferPtr buffers[] = {none, x, token};
+  op.launch(test_device()->default_stream(), buffers, 3);
   EXPECT_EQ(printed.take(), (Lines{"x Tensor(shape=[2], dtype=Float32, value= "
                                    "[ 1.00000000e+00,  2.00000000e+00])\n"}));
 }

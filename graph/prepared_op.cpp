@@ -1,9 +1,8 @@
 #include "graph/prepared_op.h"
 
+#include "device/short_array.h"
 #include "graph/effect.h"
 #include "kernels/tune.h"
-
-#include <array>
 
 namespace ballast::graph {
 
@@ -13,20 +12,10 @@ Plan tuned_plan(const device::DevicePtr& device, const OpCall& call,
                 const std::vector<TensorType>& outputs) {
   if (call.op->effect) return {};
   const kernels::TuningScope tuning(device);
-  return make_plan(device->info().device_class, call, outputs);
+  Plan plan = make_plan(device->info().device_class, call, outputs);
+  for (device::Launch& launch : plan.launches) launch.serial = device::next_serial();
+  return plan;
 }
-
-// An array that takes no memory while it is short: this is on the way of every eager op.
-template <class T>
-class ShortArray {
- public:
-  explicit ShortArray(size_t size) : many_(size > few_.size() ? size : 0) {}
-  T* data() { return many_.empty() ? few_.data() : many_.data(); }
-
- private:
-  std::array<T, 16> few_{};
-  std::vector<T> many_;
-};
 
 }  // namespace
 
@@ -63,20 +52,19 @@ void PreparedOp::check_operand(size_t i, const Buffer& buffer) const {
   }
 }
 
-void PreparedOp::launch(device::Stream& stream, const std::vector<BufferPtr>& buffers) const {
-  for (size_t i = 0; i < buffers.size(); ++i) check_operand(i, *buffers[i]);
+void PreparedOp::launch(device::Stream& stream, const BufferPtr* buffers, size_t count) const {
+  for (size_t i = 0; i < count; ++i) check_operand(i, *buffers[i]);
   if (call_.op->effect) return run_effect(stream, call_, buffers);
-  const size_t count = buffers.size() + plan_.regions.size();
-  ShortArray<Buffer*> operands(count);
+  device::ShortArray<Buffer*, 16> operands(count + plan_.regions.size());
   Buffer** next = operands.data();
-  for (const BufferPtr& buffer : buffers) *next++ = buffer.get();
+  for (size_t i = 0; i < count; ++i) *next++ = buffers[i].get();
   std::vector<BufferPtr> views;
   for (const kernels::Region& region : plan_.regions) {
-    views.push_back(Buffer::view(buffers.back(), region.offset, region.bytes));
+    views.push_back(Buffer::view(buffers[count - 1], region.offset, region.bytes));
     *next++ = views.back().get();
   }
   for (const device::Launch& launch : plan_.launches) {
-    stream.submit(launch, operands.data(), count);
+    stream.submit(launch, operands.data(), operands.size());
   }
 }
 
@@ -95,7 +83,7 @@ std::vector<std::vector<uint8_t>> evaluate_on(
   if (op.plan().workspace_bytes > 0) {
     owned.push_back(Buffer::create(device, op.plan().workspace_bytes));
   }
-  op.launch(stream, owned);
+  op.launch(stream, owned.data(), owned.size());
   std::vector<std::vector<uint8_t>> data;
   for (size_t i = 0; i < op.outputs().size(); ++i) {
     data.emplace_back(op.outputs()[i].bytes());

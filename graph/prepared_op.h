@@ -17,7 +17,7 @@ class PreparedOp {
   const Plan& plan() const { return plan_; }
 
   // `buffers`: inputs, outputs, then the workspace if plan().workspace_bytes > 0. Checks sizes.
-  void launch(device::Stream& stream, const std::vector<device::BufferPtr>& buffers) const;
+  void launch(device::Stream& stream, const device::BufferPtr* buffers, size_t count) const;
 
  private:
   void check_operand(size_t i, const device::Buffer& buffer) const;

@@ -48,14 +48,14 @@ class HandleTable {
     return find(handle, what).object;
   }
 
-  // The same for `count` handles at once, appended to `objects`.
+  // The same for `count` handles at once.
   void get_all(Handle* const* handles, uint64_t count, const char* what,
-               std::vector<std::shared_ptr<Object>>& objects) {
+               std::shared_ptr<Object>* objects) {
     if (count > 0 && handles == nullptr) {
       device::fail(device::Code::kInvalidArgument, "the array of {}s is NULL", what);
     }
     const std::lock_guard lock(mutex_);
-    for (uint64_t i = 0; i < count; ++i) objects.push_back(find(handles[i], what).object);
+    for (uint64_t i = 0; i < count; ++i) objects[i] = find(handles[i], what).object;
   }
 
   void retain(const Handle* handle, const char* what) {

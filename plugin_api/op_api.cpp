@@ -1,3 +1,4 @@
+#include "device/short_array.h"
 #include "plugin_api/api.h"
 #include "plugin_api/guard.h"
 #include "plugin_api/objects.h"
@@ -82,16 +83,16 @@ ballast_error* op_launch(ballast_op* op, ballast_stream* stream, const ballast_l
            object->call().inputs.size(), object->outputs().size(), given.input_count,
            given.output_count);
     }
-    std::vector<device::BufferPtr> buffers;
-    buffers.reserve(given.input_count + given.output_count + 1);
+    const bool has_workspace = object->plan().workspace_bytes > 0;
+    const uint64_t operands = given.input_count + given.output_count;
+    device::ShortArray<device::BufferPtr> buffers(operands + has_workspace);
     Buffers& table = Buffers::instance();
-    table.get_all(given.inputs, given.input_count, "input buffer", buffers);
-    table.get_all(given.outputs, given.output_count, "output buffer", buffers);
-    if (object->plan().workspace_bytes > 0) {
-      table.get_all(&given.workspace, 1, "workspace", buffers);
-    }
+    table.get_all(given.inputs, given.input_count, "input buffer", buffers.data());
+    table.get_all(given.outputs, given.output_count, "output buffer",
+                  buffers.data() + given.input_count);
+    if (has_workspace) buffers[operands] = table.get(given.workspace, "workspace");
     count_host_call(on->device());
-    object->launch(*on, buffers);
+    object->launch(*on, buffers.data(), buffers.size());
   });
 }
 
