@@ -1,6 +1,7 @@
 // What tests of the frontend share. Not part of it.
 #pragma once
 
+#include "frontend/compiled.h"
 #include "frontend/error.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,12 @@
 #include <string>
 
 namespace ballast::tests {
+
+inline JitOptions at(JitLevel level) {
+  JitOptions options;
+  options.level = level;
+  return options;
+}
 
 // What `body` throws, an Error, says; "no error" if it throws nothing.
 template <class Body>

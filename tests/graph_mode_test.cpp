@@ -173,7 +173,9 @@ TEST_F(GraphModeTest, ATrainingLoopIsTwoHostCallsPerStepWithTheBitsOfEager) {
       return loss;
     };
     for (int i = 0; i < 4; ++i) results.push_back(step().to_host_bytes());
-    if (mode == GRAPH_MODE) EXPECT_EQ(host_calls(step), 2u);
+    if (mode == GRAPH_MODE) {
+      EXPECT_EQ(host_calls(step), 2u);
+    }
     if (mode == PYNATIVE_MODE) step();
     for (const Parameter& p : net.parameters()) results.push_back(p.value().to_host_bytes());
     for (const Parameter& p : optimizer.states()) results.push_back(p.value().to_host_bytes());

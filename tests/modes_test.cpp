@@ -1,5 +1,6 @@
 // One program in every mode: eager, jit and sink agree bit for bit at one optimization level.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +11,6 @@ namespace ballast::tests {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-
-JitOptions at_level(JitLevel level) {
-  JitOptions options;
-  options.level = level;
-  return options;
-}
 
 std::vector<Tensor> random_inputs(uint64_t seed) {
   set_seed(seed);
@@ -84,7 +79,7 @@ class RandomProgramTest : public testing::TestWithParam<uint64_t> {
         [seed](Tensor a, Tensor b, Tensor c) {
           return random_program(seed, {a, b, c});
         },
-        at_level(level));
+        at(level));
     std::vector<Tensor> inputs = random_inputs(seed);
     std::vector<Tensor> stacked =
         sink(step)(3, repeat(inputs[0]), repeat(inputs[1]), repeat(inputs[2]));
@@ -99,7 +94,7 @@ class RandomProgramTest : public testing::TestWithParam<uint64_t> {
   std::vector<Tensor> run_jit(JitLevel level) {
     uint64_t seed = GetParam();
     return jit([seed](std::vector<Tensor> inputs) { return random_program(seed, inputs); },
-               at_level(level))(random_inputs(seed));
+               at(level))(random_inputs(seed));
   }
 };
 
@@ -186,7 +181,7 @@ Trained train_eagerly() {
 
 Trained train_jitted(JitLevel level) {
   return train([level](auto& step, const Tensor& images, const Tensor& labels) {
-    auto compiled = jit(step, at_level(level));
+    auto compiled = jit(step, at(level));
     return run_steps(compiled, images, labels);
   });
 }
@@ -194,7 +189,7 @@ Trained train_jitted(JitLevel level) {
 // Host queues for the first half, device queues for the second.
 Trained train_sunk(JitLevel level) {
   return train([level](auto& step, const Tensor& images, const Tensor& labels) {
-    auto loop = sink(jit(step, at_level(level)));
+    auto loop = sink(jit(step, at(level)));
     Tensor host_images = Tensor::on_host_bytes(images.to_host_bytes(), images.type());
     Tensor host_labels = Tensor::on_host_bytes(labels.to_host_bytes(), labels.type());
     std::vector<float> losses =

@@ -85,12 +85,6 @@ auto make_step(const Make& make, double clip_norm = 0) {
   };
 }
 
-JitOptions at(JitLevel level) {
-  JitOptions options;
-  options.level = level;
-  return options;
-}
-
 template <class Step>
 std::vector<float> losses_of(Step step) {
   const Problem problem;

@@ -14,12 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-JitOptions at(JitLevel level) {
-  JitOptions options;
-  options.level = level;
-  return options;
-}
-
 constexpr uint64_t kSteps = 5;
 
 // Two draws per step, of sizes that do not fill their last block.

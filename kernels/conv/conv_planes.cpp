@@ -248,7 +248,7 @@ Plan plan_phases(const ConvConfig& c) {
                  packed.as({p.kernel_w, p.kernel_h, p.channels})});
   const uint32_t phases = scratch.add_floats(p.batch * p.groups * p.lanes * p.out_h * p.out_w);
   record_planes(recorder, p, packed.as({p.taps()}), no_epilogue(p), phases);
-  const int64_t plane = p.out_h * p.out_w, count = c.batch * c.in_channels;
+  const int64_t count = c.batch * c.in_channels;
   recorder.call(
       aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
       {number(0), number(0), number(c.stride_h), number(c.stride_w), number(1), number(1),

@@ -280,7 +280,7 @@ template <class T>
 Bits raw_bits(T value) {
   Bits bits;
   static_assert(sizeof(T) <= 8);
-  std::memcpy(&bits, &value, sizeof(T));
+  std::memcpy(static_cast<void*>(&bits), &value, sizeof(T));
   return bits;
 }
 
