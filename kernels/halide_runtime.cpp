@@ -78,9 +78,9 @@ class Sources {
   // known by its content: that of a freed one may have made room for another.
   device::SourcePtr find(std::string_view module, const char* entry, const SourceRules& rules) {
     const XXH128_hash_t hash = XXH3_128bits(module.data(), module.size());
-    const std::string key =
-        fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{}", hash.high64, hash.low64, entry,
-                    rules.fp_contract, rules.may_alias, rules.direct_access, rules.options);
+    const std::string key = fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{:d}{}", hash.high64,
+                                        hash.low64, entry, rules.fp_contract, rules.may_alias,
+                                        rules.direct_access, rules.streams, rules.options);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = by_kernel_.find(key);
@@ -140,6 +140,12 @@ struct RecorderHooks {
 
   static void stash() noexcept { recording->failure_ = std::current_exception(); }
 };
+
+bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length) {
+  constexpr int64_t kBytes = 8 << 20, kLine = 64;
+  const int64_t bytes = length * 4;
+  return device_class == device::DeviceClass::kCpu && bytes % kLine == 0 && lines * bytes >= kBytes;
+}
 
 Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape) {
   Operand operand{slot, dtype, {shape.rbegin(), shape.rend()}, {}, {}};

@@ -46,7 +46,14 @@ struct SourceRules {
   // Memory is accessed through pointers that loops do not change and indices that they do.
   bool direct_access = false;
   std::string options;  // for the OpenCL compiler
+  // Whole vectors of the results go past the caches. For results of 4-byte elements whose vectors
+  // are cache lines: see should_stream.
+  bool streams = false;
 };
+
+// Whether a CPU should write dense lines of `length` such elements past its caches: they are whole
+// cache lines, and so many that the caches would keep little of them for whoever reads them.
+bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length);
 
 class Recorder {
  public:

@@ -99,21 +99,9 @@ Declared declared_at(const std::string& text, size_t at) {
   return {text.substr(type, name - 1 - type), text.substr(name, text.find(' ', name) - name)};
 }
 
-// "x = ballast_stream(y);" becomes "x = y;", and "*(vector*)(place) = x;" a store past the caches
-// where the compiler makes code for this CPU. Such stores are in no order with others: the kernel
-// ends with a fence, for whoever reads on another core.
-void stream_results(std::string& text) {
+// "x = ballast_stream(y);" becomes "x = y;", and "*(vector*)(place) = x;" a store past the caches.
+void stream_values(std::string& text) {
   constexpr std::string_view kCall = "ballast_stream(";
-  constexpr std::string_view kMacros =
-      "#if defined(__x86_64__)\n"
-      "#define STREAM(value, type, pointer) \\\n"
-      "  __builtin_nontemporal_store(value, (__global type*)(pointer))\n"
-      "#define STREAMED __builtin_ia32_sfence()\n"
-      "#else\n"
-      "#define STREAM(value, type, pointer) *(pointer) = value\n"
-      "#define STREAMED\n"
-      "#endif\n";
-  if (text.find(kCall) == std::string::npos) return;
   for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
     const Declared value = declared_at(text, at);
     text.erase(text.find(");\n", at), 1);
@@ -123,9 +111,45 @@ void stream_results(std::string& text) {
     if (store == std::string::npos) continue;
     const size_t open = text.find_first_not_of(' ', line) + 1;  // after the star
     text.replace(line, store + stored.size() - line,
-                 fmt::format("STREAM({}, {}, {});\n", value.name, value.type,
+                 fmt::format(" STREAM({}, {}, {});\n", value.name, value.type,
                              text.substr(open, store - open)));
   }
+}
+
+// SourceRules::streams: "*(space type16_anywhere*)(place) = x;" likewise, where the space is that
+// of a result of 4-byte elements.
+void stream_results(std::string& text) {
+  for (const char* type : {"float", "int"}) {
+    const std::string vector = fmt::format(" {}16_anywhere*)(", type);
+    for (size_t at = 0; (at = text.find(vector, at)) != std::string::npos;) {
+      const size_t open = text.rfind("*(", at), line = text.rfind('\n', at) + 1;
+      const size_t end = text.find(";\n", at), equals = text.rfind(" = ", end);
+      const std::string space = text.substr(open + 2, at - open - 2);
+      at = end;
+      const bool is_store = text.find_first_not_of(' ', line) == open && equals > open;
+      if (!is_store || text.find(fmt::format("\n {} {} *restrict ", space, type)) > open) continue;
+      const std::string stream =
+          fmt::format("STREAM({}, {}16, {})", text.substr(equals + 3, end - equals - 3), type,
+                      text.substr(open + 1, equals - open - 1));
+      text.replace(open, end - open, stream);
+      at = open + stream.size();
+    }
+  }
+}
+
+// What STREAM is where the compiler makes code for this CPU. Such stores are in no order with
+// others: the kernel ends with a fence, for whoever reads on another core.
+void define_streams(std::string& text) {
+  constexpr std::string_view kMacros =
+      "#if defined(__x86_64__)\n"
+      "#define STREAM(value, type, pointer) \\\n"
+      "  __builtin_nontemporal_store(value, (__global type*)(pointer))\n"
+      "#define STREAMED __builtin_ia32_sfence()\n"
+      "#else\n"
+      "#define STREAM(value, type, pointer) *(pointer) = value\n"
+      "#define STREAMED\n"
+      "#endif\n";
+  if (text.find(" STREAM(") == std::string::npos) return;
   text.insert(text.rfind('}'), "STREAMED;\n");
   text.insert(0, kMacros);
 }
@@ -221,7 +245,9 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   name_lanes(text);
   for (int lanes : {16, 8}) access_whole_vectors(text, lanes);
   prefetch_elements(text);
-  stream_results(text);
+  stream_values(text);
+  if (rules.streams) stream_results(text);
+  define_streams(text);
   take_lanes(text);
   if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");

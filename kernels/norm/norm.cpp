@@ -38,7 +38,7 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   args.push_back(view.tensor(slot++));
   if (!is_rms) args.push_back(view.per_line(slot++));
   args.push_back(view.per_line(slot));
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(aot_kernel(kernel, cpu), kernel, args);
   return recorder.finish();
 }
@@ -78,7 +78,7 @@ Plan fused_grad(const std::string& kind, int64_t rows, int64_t length, int64_t c
   args.push_back(view.tensor(slot++));
   args.push_back(sums(slot++));
   if (!is_rms) args.push_back(sums(slot));
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(aot_kernel(kernel, cpu), kernel, args);
   return recorder.finish();
 }

@@ -184,7 +184,7 @@ Plan make_plan(DeviceClass device_class, const FusedPointwise& fused, InputStrid
   const std::string label = label_of(fused);
   try {
     const auto module = compile(build(device_class, fused, loops));
-    Recorder recorder;
+    Recorder recorder(elementwise_rules(device_class, loops));
     recorder.call(reinterpret_cast<HostFunction>(module.argv_function()), label, args);
     return recorder.finish();
   } catch (const Halide::Error& error) {

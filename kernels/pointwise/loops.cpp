@@ -77,6 +77,14 @@ Loops make_loops(DeviceClass device_class, const Shape& shape,
   return loops;
 }
 
+SourceRules elementwise_rules(DeviceClass device_class, const Loops& loops) {
+  int64_t vectors = 1;
+  for (size_t d = 1; d < loops.extents.size(); ++d) vectors *= loops.extents[d];
+  SourceRules rules;
+  rules.streams = loops.extents[0] == kLanes && should_stream(device_class, vectors, kLanes);
+  return rules;
+}
+
 Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
   const int64_t lanes = loops.extents[0], width = loops.extents[1], height = loops.extents[2];
   if (device_class == DeviceClass::kCpu) {

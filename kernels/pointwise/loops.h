@@ -29,6 +29,9 @@ std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape
 Loops make_loops(device::DeviceClass device_class, const Shape& shape,
                  const std::vector<std::vector<int64_t>>& strides);
 
+// What kernels of these loops are adapted by, that write dense results of 4-byte elements.
+SourceRules elementwise_rules(device::DeviceClass device_class, const Loops& loops);
+
 // How many steps of x and y one work-group takes.
 struct Chunks {
   int32_t x = 1, y = 1;

@@ -66,7 +66,7 @@ Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
   const Chunks chunks = choose_chunks(device_class, loops);
   args.insert(args.end(), {chunks.x, chunks.y, loops.operand(slot, slot, output.dtype)});
   const std::string kernel = kernel_name(op, inputs, output.dtype);
-  Recorder recorder;
+  Recorder recorder(elementwise_rules(device_class, loops));
   recorder.call(aot_kernel(kernel, device_class), kernel, args);
   return recorder.finish();
 }

@@ -15,7 +15,7 @@ int64_t product(const Shape& shape, size_t begin, size_t end) {
 }  // namespace
 
 AxisView::AxisView(DeviceClass device_class, int64_t outer, int64_t axis, int64_t inner)
-    : outer_(outer), axis_(axis), inner_(inner) {
+    : device_class_(device_class), outer_(outer), axis_(axis), inner_(inner) {
   // A vector's width, or enough work-items to be worth a group.
   const int64_t shortest = device_class == DeviceClass::kCpu ? 16 : 32;
   is_rows_ = inner == 1 && axis >= shortest;
@@ -30,6 +30,12 @@ int32_t AxisView::rows_per_group() const {
   constexpr int64_t kElements = 16384, kGroups = 16;
   const int64_t rows = std::min(kElements / std::max<int64_t>(axis_, 1), outer_ / kGroups);
   return static_cast<int32_t>(std::max<int64_t>(rows, 1));
+}
+
+SourceRules AxisView::rules() const {
+  SourceRules rules = kNoAliases;
+  rules.streams = is_rows_ && should_stream(device_class_, outer_, axis_);
+  return rules;
 }
 
 Operand AxisView::tensor(uint32_t slot, DType dtype) const {

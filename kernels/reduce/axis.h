@@ -23,6 +23,9 @@ class AxisView {
   int64_t length() const { return axis_; }
   int64_t lines() const { return outer_ * inner_; }
   int32_t rows_per_group() const;
+  // For kernels that write results of this shape once, from values and not in the buffers of
+  // inputs.
+  SourceRules rules() const;
   // "rows" or "columns": how the kernels' names end.
   const char* layout() const { return is_rows_ ? "rows" : "columns"; }
 
@@ -33,6 +36,7 @@ class AxisView {
  private:
   AxisView(DeviceClass device_class, int64_t outer, int64_t axis, int64_t inner);
 
+  DeviceClass device_class_;
   int64_t outer_, axis_, inner_;
   bool is_rows_;
 };

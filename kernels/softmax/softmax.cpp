@@ -11,7 +11,7 @@ Plan plan_softmax(DeviceClass device_class, const std::string& op, const Shape& 
   const bool is_cached = device_class == DeviceClass::kCpu && op == "softmax" && view.is_rows() &&
                          view.length() <= kLongestCachedRow;
   if (is_cached) kernel += "_cached";
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(aot_kernel(kernel, device_class), kernel,
                 {view.tensor(0), view.rows_per_group(), view.tensor(1)});
   return recorder.finish();
@@ -22,7 +22,7 @@ Plan plan_softmax_grad(DeviceClass device_class, const std::string& op, const Sh
   const AxisView view(device_class, shape, axis);
   if (view.is_empty()) return {};
   const std::string kernel = op + "_grad_" + view.layout();
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(aot_kernel(kernel, device_class), kernel,
                 {view.tensor(0), view.tensor(1), view.rows_per_group(), view.tensor(2)});
   return recorder.finish();

@@ -1,0 +1,95 @@
+// Results of many bytes are written past the caches: by the same kernels, to the same bits.
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+#include "kernels/test_support.h"
+
+namespace ballast::kernels::testing {
+namespace {
+
+constexpr int64_t kLength = 1040, kRows = 2100, kFewRows = 21;
+
+using PlanOfRows = std::function<Plan(int64_t rows)>;
+
+TensorType rows_type(int64_t rows) { return {DType::kF32, {rows, kLength}}; }
+
+// What is computed of many rows is what is computed of the first and of the last few.
+void expect_same_rows(const PlanOfRows& plan, std::vector<HostTensor> shared,
+                      const std::vector<TensorType>& more = {}) {
+  if (is_too_large(kRows * kLength)) GTEST_SKIP() << "too slow on the simulator";
+  ASSERT_TRUE(should_stream(DeviceClass::kCpu, kRows, kLength));
+  ASSERT_FALSE(should_stream(DeviceClass::kCpu, kFewRows, kLength));
+  const HostTensor x = random_f32({kRows, kLength}, 5);
+  const std::vector<float> values = x.as<float>();
+  const auto results = [&](int64_t first, int64_t rows) {
+    const float* begin = values.data() + first * kLength;
+    std::vector<HostTensor> inputs{HostTensor(DType::kF32, {rows, kLength},
+                                              std::vector<float>(begin, begin + rows * kLength))};
+    inputs.insert(inputs.end(), shared.begin(), shared.end());
+    std::vector<TensorType> outputs{rows_type(rows)};
+    for (TensorType type : more) {
+      type.shape[0] = rows;
+      outputs.push_back(type);
+    }
+    return run_plan(plan(rows), inputs, outputs)[0].as<float>();
+  };
+  const std::vector<float> all = results(0, kRows);
+  for (int64_t first : {int64_t{0}, kRows - kFewRows}) {
+    const auto begin = all.begin() + first * kLength;
+    EXPECT_EQ(std::vector<float>(begin, begin + kFewRows * kLength), results(first, kFewRows));
+  }
+}
+
+TEST(Streams, Pointwise) {
+  const TensorType row{DType::kF32, {kLength}};
+  expect_same_rows(
+      [&](int64_t rows) {
+        return plan_pointwise(DeviceClass::kCpu, "mul", {rows_type(rows), row}, rows_type(rows));
+      },
+      {random_f32({kLength}, 6)});
+}
+
+TEST(Streams, Fused) {
+  const TensorType row{DType::kF32, {kLength}};
+  expect_same_rows(
+      [&](int64_t rows) {
+        const TensorType type = rows_type(rows);
+        return plan_fused(DeviceClass::kCpu,
+                          {{type, row},
+                           {{"tanh", {{true, 0}}, type}, {"add", {{false, 0}, {true, 1}}, type}},
+                           {1, 0}});
+      },
+      {random_f32({kLength}, 6)}, {rows_type(1)});
+}
+
+TEST(Streams, Softmax) {
+  for (const char* op : {"softmax", "log_softmax"}) {
+    expect_same_rows(
+        [&](int64_t rows) {
+          return plan_softmax(DeviceClass::kCpu, op, {rows, kLength}, 1);
+        },
+        {});
+  }
+}
+
+TEST(Streams, LayerNorm) {
+  const TensorType statistic{DType::kF32, {1, 1}};
+  expect_same_rows(
+      [&](int64_t rows) { return plan_layer_norm(DeviceClass::kCpu, rows, kLength, 1e-5f); },
+      {random_f32({kLength}, 6), random_f32({kLength}, 7)}, {statistic, statistic});
+}
+
+// Element i depends on i alone.
+TEST(Streams, Random) {
+  if (is_too_large(kRows * kLength)) GTEST_SKIP() << "too slow on the simulator";
+  const HostTensor key(DType::kI64, {2}, std::vector<int64_t>{3, 4});
+  const auto draws = [&](int64_t rows) {
+    return run_plan(plan_random_uniform(DeviceClass::kCpu, rows * kLength, 1, 0.0f, 1.0f), {key},
+                    rows_type(rows))
+        .as<float>();
+  };
+  const std::vector<float> all = draws(kRows);
+  EXPECT_EQ(std::vector<float>(all.begin(), all.begin() + kFewRows * kLength), draws(kFewRows));
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
