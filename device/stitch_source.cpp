@@ -158,10 +158,6 @@ std::vector<std::string> top_level_items(const std::string& text) {
   return items;
 }
 
-std::string replace_all(const std::string& text, const char* pattern, const char* replacement) {
-  return std::regex_replace(text, std::regex(pattern), replacement);
-}
-
 }  // namespace
 
 void StitchUnit::add(const Source& source) {
@@ -203,7 +199,8 @@ void StitchUnit::add_declaration(const std::string& item) {
 void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
   const size_t open = item.find('{');
-  const std::string head = replace_all(item.substr(0, open), R"(__attribute__\s*\(\(.*?\)\))", "");
+  const std::string head =
+      std::regex_replace(item.substr(0, open), std::regex(R"(__attribute__\s*\(\(.*?\)\))"), "");
   std::smatch match;
   if (open == std::string::npos ||
       !std::regex_match(head, match,

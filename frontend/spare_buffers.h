@@ -20,7 +20,6 @@ class SpareBuffers {
   SpareBuffers() = default;
   SpareBuffers(const SpareBuffers&) = delete;
   SpareBuffers& operator=(const SpareBuffers&) = delete;
-  ~SpareBuffers() { release_all(); }
 
   // A kept buffer of just `bytes`, or null.
   ballast_buffer* take(uint64_t bytes);

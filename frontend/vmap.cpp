@@ -86,9 +86,9 @@ class Mapping {
 
   // Whether the program draws from the generator that this parameter is the state of.
   bool draws(const Program::State& state) const {
-    const auto blocks = advances_of(program_, state.var.get());
     for (const auto& effect : program_.effects) {
       if (!(effect.parameter == state.parameter)) continue;
+      const auto blocks = advances_of(program_, state.var.get());
       const auto found = blocks.find(effect.value.var.get());
       if (found == blocks.end() || found->second == 0) return false;
       if (found->second != kUnknownBlocks) return true;

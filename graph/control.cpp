@@ -253,10 +253,8 @@ class Effect : public Control {
 }  // namespace
 
 bool has_loop(const Node& node) {
-  if (node.op->name == "while" || node.op->name == "scan") return true;
-  return std::any_of(node.regions.begin(), node.regions.end(), [](const auto& region) {
-    return std::any_of(region->nodes().begin(), region->nodes().end(), has_loop);
-  });
+  return any_within(node,
+                    [](const Node& n) { return n.op->name == "while" || n.op->name == "scan"; });
 }
 
 std::unique_ptr<Control> Control::make(const DevicePtr& device, const Graph& graph,

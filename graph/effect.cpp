@@ -1,16 +1,11 @@
 #include "graph/effect.h"
 
-#include <algorithm>
-
 namespace ballast::graph {
 
 TensorType token_type() { return {DType::kU8, {0}}; }
 
 bool has_effect(const Node& node) {
-  if (node.op->effect) return true;
-  return std::any_of(node.regions.begin(), node.regions.end(), [](const auto& region) {
-    return std::any_of(region->nodes().begin(), region->nodes().end(), has_effect);
-  });
+  return any_within(node, [](const Node& n) { return n.op->effect != nullptr; });
 }
 
 bool runs_on_host(const Node& node) { return !node.regions.empty() || node.op->effect; }

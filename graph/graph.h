@@ -69,6 +69,18 @@ class Graph {
   std::vector<ValueId> inputs_, states_, outputs_, updates_;
 };
 
+// Whether the predicate holds for the node or for one inside of its regions.
+template <class Predicate>
+bool any_within(const Node& node, const Predicate& predicate) {
+  if (predicate(node)) return true;
+  for (const auto& region : node.regions) {
+    for (const Node& inner : region->nodes()) {
+      if (any_within(inner, predicate)) return true;
+    }
+  }
+  return false;
+}
+
 // Copies a graph node by node while a pass replaces some of them. Inputs, states and constants are
 // copied first, so every old value that a new node may read has its new number in map().
 class Rewrite {

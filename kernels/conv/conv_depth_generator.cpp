@@ -7,6 +7,7 @@
 //   conv_depth_weight  dw: sums over pixels in 16 partial sums per tap, added at the end
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -82,15 +83,12 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
     product(x, r, b, o, g, n) = 0.0f;
     product(x, r, b, o, g, n) = fused_multiply_add(padded(place, b, g, n), weights(kx, ky, o, g),
                                                    product(x, r, b, o, g, n));
-    Expr value = product(x, r, b, o, g, n);
-    value = select(has_bias != 0, strict_float(value + bias(o, g)), value);
-    value = select(has_scale != 0, strict_float(strict_float(value * scale(o, g)) + shift(o, g)),
-                   value);
-    value = select(has_residual != 0, strict_float(value + residual(x, r, b, o, g, n)), value);
+    Expr value = with_terms(product(x, r, b, o, g, n), has_bias, bias(o, g), has_scale, scale(o, g),
+                            shift(o, g), has_residual, residual(x, r, b, o, g, n));
     // What the next work-group copies follows what this one did.
     const Expr y =
         unsafe_promise_clamped((b * rows + r + rows) * stride_h, 0, in.dim(1).extent() - 1);
-    value = prefetched(value, in(unsafe_promise_clamped(x, 0, in.dim(0).extent() - 1), y, g, n));
+    value = with_prefetch(value, in(unsafe_promise_clamped(x, 0, in.dim(0).extent() - 1), y, g, n));
     out(x, r, b, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
   }
 
@@ -191,8 +189,8 @@ class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
       const Expr next_x =
                      in(start + l, unsafe_promise_clamped(y, 0, in.dim(1).extent() - 1), g, next),
                  next_dy = dy(start + l, row, block, o, g, next);
-      sum = select(kx == 0 && ky == 0, prefetched(sum, next_x), kx == 0 && ky == 1,
-                   prefetched(sum, next_dy), sum);
+      sum = select(kx == 0 && ky == 0, with_prefetch(sum, next_x), kx == 0 && ky == 1,
+                   with_prefetch(sum, next_dy), sum);
     }
     lanes(l, kx, ky, o, g) = sum;
     std::vector<Expr> totals;

@@ -63,11 +63,8 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
                 (z / group_outputs) * group_inputs + r.z, n);
     total_(x, y, z, n) = 0.0f;
     total_(x, y, z, n) = fused_multiply_add(value, weights(r.x, r.y, r.z, z), total_(x, y, z, n));
-    Expr result = total_(x, y, z, n);
-    result = select(has_bias != 0, strict_float(result + bias(z)), result);
-    result =
-        select(has_scale != 0, strict_float(strict_float(result * scale(z)) + shift(z)), result);
-    result = select(has_residual != 0, strict_float(result + residual(x, y, z, n)), result);
+    const Expr result = with_terms(total_(x, y, z, n), has_bias, bias(z), has_scale, scale(z),
+                                   shift(z), has_residual, residual(x, y, z, n));
     out(x, y, z, n) = select(has_relu != 0 && le(result, 0.0f), 0.0f, result);
   }
 

@@ -3,6 +3,7 @@
 #include "kernels/conv/conv_tiles.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ballast::kernels {
 namespace {
@@ -101,29 +102,16 @@ Problem forward(const ConvConfig& c) {
 
 // With stride 1, dx is the convolution of dy with the window flipped.
 Problem input_grad(const ConvConfig& c) {
-  const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups,
-                taps = c.kernel_h * c.kernel_w;
-  return {c.batch,
-          c.groups,
-          out,
-          in,
-          c.out_h(),
-          c.out_w(),
-          c.height,
-          c.width,
-          c.kernel_h,
-          c.kernel_w,
-          1,
-          1,
-          c.dilation_h,
-          c.dilation_w,
-          (c.kernel_h - 1) * c.dilation_h - c.top,
-          (c.kernel_w - 1) * c.dilation_w - c.left,
-          in * taps,
-          taps,
-          out * in * taps,
-          taps - 1,
-          -1};
+  Problem p = forward(c);
+  std::swap(p.channels, p.lanes);
+  std::swap(p.in_h, p.out_h);
+  std::swap(p.in_w, p.out_w);
+  p.stride_h = p.stride_w = 1;
+  p.top = p.reach_h() - c.top, p.left = p.reach_w() - c.left;
+  std::swap(p.in_step, p.out_step);
+  p.first_tap = p.kernel_h * p.kernel_w - 1;
+  p.tap_step = -1;
+  return p;
 }
 
 Operand planes(uint32_t slot, const Problem& p, int64_t channels, int64_t height, int64_t width) {

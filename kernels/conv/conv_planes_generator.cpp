@@ -10,6 +10,7 @@
 // An element is the fma chain over (channel, row, column) of its window, started at +0.
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -137,7 +138,7 @@ class ConvPlanes : public Generator<ConvPlanes> {
     const Expr x = column * stride_w + phase_w - left, value = in(x, y, channel, g, n),
                ahead = in(x, y, min(channel + 2, in.dim(2).extent() - 1), g, n);
     padded(unsafe_promise_clamped(at + column, 0, elements - 1), p, g, n) =
-        select(stride_w == 1, prefetched(value, ahead), value);
+        select(stride_w == 1, with_prefetch(value, ahead), value);
   }
 
   // Where the taps of a window lie in the padded planes, from the place of its first one.
@@ -162,7 +163,7 @@ class ConvPlanes : public Generator<ConvPlanes> {
                            product(l, v, j, u, o, p, g, n));
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
     const Expr result = product(q % kLanes, (q / kLanes) % kPlaneVectors, j, q / kTile, o, p, g, n);
-    staged(q, j, o, p, g, n) = prefetched(
+    staged(q, j, o, p, g, n) = with_prefetch(
         result, same(first_row(p) * out.dim(0).extent() + q, channel_of(tile_of(p, o), j), g, n));
   }
 
@@ -184,13 +185,10 @@ class ConvPlanes : public Generator<ConvPlanes> {
     const Expr column =
         max(min(results[1] * kLanes, width - kLanes), 0) + min(results[0], last_lane);
     const Expr row = results[2], y = first_row(part) + row, channel = channel_of(tile, results[3]);
-    Expr value = staged(row * pitch + column, results[3], results[4], part, g, n);
-    value = select(has_bias != 0, strict_float(value + bias(channel, g)), value);
-    value =
-        select(has_scale != 0,
-               strict_float(strict_float(value * scale(channel, g)) + shift(channel, g)), value);
-    value =
-        select(has_residual != 0, strict_float(value + residual(column, y, channel, g, n)), value);
+    const Expr value =
+        with_terms(staged(row * pitch + column, results[3], results[4], part, g, n), has_bias,
+                   bias(channel, g), has_scale, scale(channel, g), shift(channel, g), has_residual,
+                   residual(column, y, channel, g, n));
     out(x, y_, c, g, n) = undef<float>();
     out(column, y, channel, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
   }

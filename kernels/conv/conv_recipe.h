@@ -14,10 +14,16 @@ inline Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr
                                       Halide::Internal::Call::PureExtern);
 }
 
-// `value`, and a request for the memory of `element`, a vector of a tensor (kernel_source.cpp).
-inline Halide::Expr prefetched(const Halide::Expr& value, const Halide::Expr& element) {
-  return Halide::Internal::Call::make(Halide::Float(32), "ballast_prefetch", {value, element},
-                                      Halide::Internal::Call::PureExtern);
+// `value`, to which an epilogue adds what it has: a bias, a scale and a shift, a residual. Each
+// step is rounded.
+inline Halide::Expr with_terms(Halide::Expr value, const Halide::Expr& has_bias,
+                               const Halide::Expr& bias, const Halide::Expr& has_scale,
+                               const Halide::Expr& scale, const Halide::Expr& shift,
+                               const Halide::Expr& has_residual, const Halide::Expr& residual) {
+  using Halide::strict_float;
+  value = select(has_bias != 0, strict_float(value + bias), value);
+  value = select(has_scale != 0, strict_float(strict_float(value * scale) + shift), value);
+  return select(has_residual != 0, strict_float(value + residual), value);
 }
 
 }  // namespace ballast::kernels

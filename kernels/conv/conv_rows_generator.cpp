@@ -45,11 +45,8 @@ class ConvRows : public Generator<ConvRows> {
     product(x, y, o, g, n) = fused_multiply_add(
         in(x * stride_w + taps.x * dilation_w, y * stride_h + taps.y * dilation_h, taps.z, g, n),
         weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
-    Expr value = product(x, y, o, g, n);
-    value = select(has_bias != 0, strict_float(value + bias(o, g)), value);
-    value = select(has_scale != 0, strict_float(strict_float(value * scale(o, g)) + shift(o, g)),
-                   value);
-    value = select(has_residual != 0, strict_float(value + residual(x, y, o, g, n)), value);
+    const Expr value = with_terms(product(x, y, o, g, n), has_bias, bias(o, g), has_scale,
+                                  scale(o, g), shift(o, g), has_residual, residual(x, y, o, g, n));
     out(x, y, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
   }
 

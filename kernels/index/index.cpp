@@ -62,17 +62,6 @@ std::vector<HostArg> choose_chunks(DeviceClass device_class, int64_t lanes, int6
   return chunks;
 }
 
-DType raw_type(uint64_t bytes) {
-  return bytes == 1   ? DType::kU8
-         : bytes == 2 ? DType::kF16
-         : bytes == 4 ? DType::kI32
-                      : DType::kI64;
-}
-
-}  // namespace
-
-namespace {
-
 // Rows of one element, picked by the same numbers everywhere.
 void record_gather_lanes(Recorder& recorder, const Rows& rows, const Operand& numbers) {
   // A group: some rows of the table at a time, which stay in the first cache, and 16 numbers at a

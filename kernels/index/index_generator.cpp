@@ -76,21 +76,31 @@ class RowsGenerator : public Generator<Derived> {
   }
 };
 
-// result[o][i][x] = table[o][number(x, i, o)][x], element by element.
-class Gather : public RowsGenerator<Gather> {
+// result[o][i][x] = table[o][number][x]: what is read and written, and how much by a work-group.
+template <class Derived>
+class GatherGenerator : public RowsGenerator<Derived> {
  public:
   GeneratorParam<int> bytes{"bytes", 4};
 
   void configure() {
     const Type element = UInt(8 * bytes);
-    table_ = add_input<Buffer<>>("table", element, 3);
-    numbers_ = add_input<Buffer<>>("numbers", Int(32), 4);
+    table_ = this->template add_input<Buffer<>>("table", element, 3);
+    numbers_ = this->template add_input<Buffer<>>("numbers", Int(32), 4);
     for (const char* name : {"chunk_x", "chunk_y", "chunk_z"}) {
-      sizes_.push_back(add_input<int>(name));
+      sizes_.push_back(this->template add_input<int>(name));
     }
-    result_ = add_output<Buffer<>>("result", element, 3);
+    result_ = this->template add_output<Buffer<>>("result", element, 3);
   }
 
+ protected:
+  GeneratorInput<Buffer<>>*table_ = nullptr, *numbers_ = nullptr;
+  std::vector<GeneratorInput<int>*> sizes_;
+  GeneratorOutput<Buffer<>>* result_ = nullptr;
+};
+
+// result[o][i][x] = table[o][number(x, i, o)][x], element by element.
+class Gather : public GatherGenerator<Gather> {
+ public:
   void generate() {
     Func result = *result_;
     result(x, y, z) = undef(result_->type());
@@ -105,29 +115,13 @@ class Gather : public RowsGenerator<Gather> {
     result_->dim(0).set_stride(1);
     schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
   }
-
- private:
-  BufferInput *table_ = nullptr, *numbers_ = nullptr;
-  std::vector<GeneratorInput<int>*> sizes_;
-  BufferOutput* result_ = nullptr;
 };
 
 // result[o][i][x] = table[o][number(i)][x], by vectors. The rows may lie anywhere, where no cache's
 // own prefetching follows: the one after the next is asked for while one is copied.
-class GatherRows : public RowsGenerator<GatherRows> {
+class GatherRows : public GatherGenerator<GatherRows> {
  public:
-  GeneratorParam<int> bytes{"bytes", 4};
   GeneratorParam<bool> streams{"streams", false};  // rows of whole cache lines
-
-  void configure() {
-    const Type element = UInt(8 * bytes);
-    table_ = add_input<Buffer<>>("table", element, 3);
-    numbers_ = add_input<Buffer<>>("numbers", Int(32), 4);
-    for (const char* name : {"chunk_x", "chunk_y", "chunk_z"}) {
-      sizes_.push_back(add_input<int>(name));
-    }
-    result_ = add_output<Buffer<>>("result", element, 3);
-  }
 
   void generate() {
     Func result = *result_, pick("pick");
@@ -153,11 +147,6 @@ class GatherRows : public RowsGenerator<GatherRows> {
     schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
     pick.compute_at(result, Var("yi")).store_in(MemoryType::Register).bound_extent(y, 1);
   }
-
- private:
-  BufferInput *table_ = nullptr, *numbers_ = nullptr;
-  std::vector<GeneratorInput<int>*> sizes_;
-  BufferOutput* result_ = nullptr;
 };
 
 // result[o][i] = table[o][number(i)]: rows of one element. Sixteen numbers are read at a time and

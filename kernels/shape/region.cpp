@@ -17,6 +17,13 @@ std::vector<int64_t> dense_strides(const Shape& shape) {
   return strides;
 }
 
+DType raw_type(uint64_t bytes) {
+  return bytes == 1   ? DType::kU8
+         : bytes == 2 ? DType::kF16
+         : bytes == 4 ? DType::kI32
+                      : DType::kI64;
+}
+
 View dense_view(uint32_t slot, const Shape& shape) { return {slot, 0, dense_strides(shape)}; }
 
 namespace {
@@ -90,13 +97,6 @@ void merge_pairs(Move& move, uint64_t limit) {
       move.to.strides[d] /= 2;
     }
   }
-}
-
-DType raw_type(uint64_t bytes) {
-  return bytes == 1   ? DType::kU8
-         : bytes == 2 ? DType::kF16
-         : bytes == 4 ? DType::kI32
-                      : DType::kI64;
 }
 
 Operand operand_of(const Move& move, const View& view) {

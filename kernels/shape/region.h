@@ -22,6 +22,8 @@ struct View {
 
 std::vector<int64_t> dense_strides(const Shape& shape);
 View dense_view(uint32_t slot, const Shape& shape);
+// As what elements of 1, 2, 4 or 8 bytes are moved.
+DType raw_type(uint64_t bytes);
 
 // Appends the launches that move `shape` elements of `bytes` (1, 2, 4 or 8) bytes each.
 // O(elements); usually one launch. `to` must not repeat elements.
