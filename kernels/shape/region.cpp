@@ -222,6 +222,9 @@ void record_transpose(Recorder& recorder, const Move& move) {
   recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
 }
 
+// The distances of a source's elements that copy_generator.cpp has vectors for.
+bool has_vectors_of(int64_t stride) { return stride >= -1 && stride <= 2; }
+
 void record_part(Recorder& recorder, Move move) {
   const size_t loops = move.extents.size();
   size_t rows = loops, columns = loops, both = loops;
@@ -229,7 +232,7 @@ void record_part(Recorder& recorder, Move move) {
     const int64_t from = move.from.strides[d], to = move.to.strides[d];
     if (to == 1) rows = d;
     if (from == 1) columns = d;
-    if (to == 1 && (from == 1 || from == 0)) both = d;
+    if (to == 1 && has_vectors_of(from)) both = d;
   }
   if (both == loops && rows < loops && columns < loops) {
     const int64_t shorter = std::min(move.extents[rows], move.extents[columns]);
