@@ -78,18 +78,5 @@ TEST(Streams, LayerNorm) {
       {random_f32({kLength}, 6), random_f32({kLength}, 7)}, {statistic, statistic});
 }
 
-// Element i depends on i alone.
-TEST(Streams, Random) {
-  if (is_too_large(kRows * kLength)) GTEST_SKIP() << "too slow on the simulator";
-  const HostTensor key(DType::kI64, {2}, std::vector<int64_t>{3, 4});
-  const auto draws = [&](int64_t rows) {
-    return run_plan(plan_random_uniform(DeviceClass::kCpu, rows * kLength, 1, 0.0f, 1.0f), {key},
-                    rows_type(rows))
-        .as<float>();
-  };
-  const std::vector<float> all = draws(kRows);
-  EXPECT_EQ(std::vector<float>(all.begin(), all.begin() + kFewRows * kLength), draws(kFewRows));
-}
-
 }  // namespace
 }  // namespace ballast::kernels::testing

@@ -27,9 +27,7 @@ Plan plan_draws(DeviceClass device_class, const std::string& kernel, int64_t n, 
   std::vector<HostArg> args = {key_operand(key_slot), low_word(stream), high_word(stream),
                                strips_per_group(n)};
   args.insert(args.end(), rest.begin(), rest.end());
-  SourceRules rules;
-  rules.streams = should_stream(device_class, n / 16, 16);
-  Recorder recorder(rules);
+  Recorder recorder;
   recorder.call(aot_kernel(kernel, device_class), kernel, args);
   return recorder.finish();
 }

@@ -5,6 +5,7 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_ops.h"
 #include "kernels/random/random_recipe.h"
+#include "kernels/shuffle.h"
 
 #include <functional>
 #include <string>
@@ -37,11 +38,11 @@ class RandomGenerator : public Generator<Derived> {
       out(i) = value(i, draws_(i % 4, i / 4));
       return;
     }
-    in_order_(i, block) = draws_(i % 4, block * kLanes + i / 4);
-    out(i) = undef(value(i, in_order_(i, 0)).type());
+    put_in_order();
+    out(i) = undef(value(i, in_order_(0, 0, 0)).type());
     whole_ = RDom(0, kLanes, 0, kStrip / kLanes, 0, n / kStrip, "whole");
-    const Expr within = whole_.y * kLanes + whole_.x, at = whole_.z * kStrip + within;
-    out(at) = value(at, in_order_(within, whole_.z));
+    const Expr at = whole_.z * kStrip + whole_.y * kLanes + whole_.x;
+    out(at) = value(at, in_order_(whole_.x, whole_.y, whole_.z));
     rest_ = RDom(0, n % kStrip, "rest");
     const Expr last = n - n % kStrip + rest_;
     out(last) = value(last, rest_draws_(last % 4, last / 4));
@@ -60,20 +61,22 @@ class RandomGenerator : public Generator<Derived> {
       draws_.compute_at(out, item).store_in(MemoryType::Stack).bound_extent(w, 4).unroll(w);
       return;
     }
-    const RVar strip_group("strip_group"), strip("strip");
+    const RVar strip_group("strip_group"), step("step");
     out.update(0)
-        .split(whole_.z, strip_group, strip, strips, TailStrategy::GuardWithIf)
+        .split(whole_.z, strip_group, step, strips, TailStrategy::GuardWithIf)
         .allow_race_conditions()  // every element is written once
         .vectorize(whole_.x)
         .unroll(whole_.y)
         .gpu_blocks(strip_group);
-    for (Func func : {words_, draws_, in_order_}) {
-      func.compute_at(out, strip).store_in(MemoryType::Stack);
+    for (Func func : {words_, draws_, pairs_, in_order_}) {
+      func.compute_at(out, step).store_in(MemoryType::Stack);
     }
     words_.bound_extent(block, kLanes).vectorize(block);
     draws_.bound_extent(block, kLanes).vectorize(block).bound(w, 0, 4).unroll(w);
     draws_.reorder_storage(block, w);
-    in_order_.bound(i, 0, kStrip).vectorize(i, kLanes).unroll(i);
+    for (Func func : {pairs_, in_order_}) {
+      func.bound(lane, 0, kLanes).vectorize(lane).bound(w, 0, 4).unroll(w);
+    }
     const RVar rest_group("rest_group"), element("element");
     out.update(1).split(rest_, rest_group, element, kStrip).gpu_blocks(rest_group);
     rest_words_.compute_at(out, element).store_in(MemoryType::Stack);
@@ -93,8 +96,25 @@ class RandomGenerator : public Generator<Derived> {
     add(rest_words_, rest_draws_);
   }
 
-  Var i{"i"}, w{"w"}, block{"block"};
-  Func words_{"words"}, draws_{"draws"}, in_order_{"in_order"};
+  // The four vectors of draws interleaved, so that those of a block are neighbours: words 0 and 2
+  // and words 1 and 3 first, then these pairs.
+  void put_in_order() {
+    std::vector<int> low, high;
+    for (int n = 0; n < kLanes; ++n) {
+      low.push_back(n / 2 + n % 2 * kLanes);
+      high.push_back(low.back() + kLanes / 2);
+    }
+    const auto interleaved = [&](const Expr& is_low, const Expr& a, const Expr& b) {
+      return select(is_low, take_lanes(a, b, low), take_lanes(a, b, high));
+    };
+    const auto draw = [&](const Expr& n) { return Expr(draws_(n, strip * kLanes + lane)); };
+    pairs_(lane, w, strip) = interleaved(w < 2, draw(w % 2), draw(w % 2 + 2));
+    const auto pair = [&](const Expr& n) { return Expr(pairs_(lane, n, strip)); };
+    in_order_(lane, w, strip) = interleaved(w % 2 == 0, pair(w / 2 * 2), pair(w / 2 * 2 + 1));
+  }
+
+  Var i{"i"}, w{"w"}, block{"block"}, lane{"lane"}, strip{"strip"};
+  Func words_{"words"}, draws_{"draws"}, pairs_{"pairs"}, in_order_{"in_order"};
   Func rest_words_{"rest_words"}, rest_draws_{"rest_draws"};
   RDom whole_, rest_;
 };
