@@ -126,10 +126,16 @@ class Writer {
     return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
   }
 
-  // Enough groups to share out among the cores, few enough to keep what a group costs small.
+  // Enough groups to share out among the cores, of equally many tiles. A panel of B is read from
+  // afar once per group, so a group is long, but its rows of A stay in the second cache.
   int64_t tiles_per_group() const {
-    const int64_t row_tiles = ceil_div(rows_.extent, choice_.tile->rows);
-    return std::clamp<int64_t>(row_tiles * panel_count() * problem_.products() / 128, 1, 8);
+    constexpr int64_t kGroups = 16, kLong = 16, kCachedFloats = 192 * 1024;
+    const int64_t rows = choice_.tile->rows, row_tiles = ceil_div(rows_.extent, rows);
+    const int64_t cached = std::max<int64_t>(kCachedFloats / (rows * problem_.k), 1);
+    const int64_t shared = row_tiles * panel_count() * problem_.products() / kGroups;
+    const int64_t wanted = panel_count() > 1 ? std::max(shared, kLong) : shared;
+    const int64_t most = std::clamp<int64_t>(wanted, 1, cached);
+    return ceil_div(row_tiles, ceil_div(row_tiles, most));
   }
 
   Operand matrix_of(const MatmulSide& side, bool lanes_first) const {
@@ -149,15 +155,26 @@ class Writer {
   };
 
   Panels panels_in_place() const {
-    return {matrix_of(lanes_, true), width(), std::max<int64_t>(lanes_.extent - width(), 0)};
+    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, width(),
+                  std::max<int64_t>(lanes_.extent - width(), 0));
+  }
+
+  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t step,
+                int64_t last) const {
+    const Operand operand{slot,
+                          DType::kF32,
+                          {kMatmulLanes, choice_.tile->vectors, last + 1, problem_.k},
+                          {1, kMatmulLanes, 1, k_stride},
+                          {}};
+    return {with_batch(operand, batch), step, last};
   }
 
   Panels write_panels() {
     BatchStrides batch{};
     const PackedMatrix packed =
         pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
-    const Operand operand{packed.slot, DType::kF32, {width(), problem_.k}, {1, width()}, {}};
-    return {with_batch(operand, batch), packed.panel, (panel_count() - 1) * packed.panel};
+    return panels(packed.slot, packed.pitch, batch, packed.panel,
+                  (panel_count() - 1) * packed.panel);
   }
 
   // A transposed so that it is contiguous along k: one panel as wide as k.

@@ -9,9 +9,10 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {{"12x32", 12, 2, true, true},
-                                 {"1x256", 1, 16, true, false},
-                                 {"12x32_strided", 12, 2, false, false}};
+constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, true, true, 1},
+                                 {"12x32", 12, 2, true, false, 1.25},
+                                 {"1x256", 1, 16, true, false, 1},
+                                 {"6x64_strided", 6, 4, false, false, 1}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -49,8 +50,8 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 
 }  // namespace
 
-const MatmulTile kMatmulVector = {"vector", 1, 1, false, false};
-const MatmulTile kMatmulDot = {"dot", 1, 1, false, false};
+const MatmulTile kMatmulVector = {"vector", 1, 1, false, false, 1};
+const MatmulTile kMatmulDot = {"dot", 1, 1, false, false, 1};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -101,7 +102,7 @@ constexpr double kScalarStoreNs = 0.1;
 constexpr double kStreamingNs = 0.03;     // a multiply-add that waits for memory
 constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
-constexpr double kAliasingPenalty = 1.2;
+constexpr double kAliasingPenalty = 1.5;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 
 constexpr double kPackRowsNs = 0.25;
@@ -136,7 +137,7 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   const double padded_lanes = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
   const double padded_rows = ceil_div(rows.extent, c.tile->rows) * c.tile->rows;
   const double count = p.products();
-  double ns = padded_rows * padded_lanes * k * kMultiplyAddNs;
+  double ns = padded_rows * padded_lanes * k * kMultiplyAddNs * c.tile->cost;
   if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
   if (c.pack == MatmulPack::kNone && k >= 256 && lanes.k_stride % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % kMatmulLanes != 0) ns *= kUnalignedPenalty;

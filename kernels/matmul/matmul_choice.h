@@ -27,6 +27,7 @@ struct MatmulTile {
   int64_t rows, vectors;
   bool stores_vectors;  // of outputs that are dense along the lanes and no narrower than a tile
   bool has_plain;       // a variant without an epilogue
+  double cost;          // of a multiply-add, relative
   int64_t lanes() const { return vectors * kMatmulLanes; }
 };
 

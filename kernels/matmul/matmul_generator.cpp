@@ -38,7 +38,9 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   GeneratorParam<bool> plain{"plain", false};
 
   Input<Buffer<float, 5>> a{"a"};  // [row][k]
-  Input<Buffer<float, 5>> b{"b"};  // [k][lane]
+  // [k][first lane of a panel][vector][lane]: vectors lie a constant apart, so that a step of k is
+  // one address.
+  Input<Buffer<float, 7>> b{"b"};
   Input<Buffer<float, 1>> bias{"bias"};
   Input<Buffer<float, 5>> extra{"extra"};
   Input<int> panel_step{"panel_step"};  // from one panel of B to the next
@@ -61,8 +63,7 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     for (const Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
       product(at) = fused_multiply_add(
           a(std::vector<Expr>{step, row_of(t, y)} + batch),
-          b(std::vector<Expr>{min(p * panel_step, last_panel) + v * kLanes + l, step} + batch),
-          product(at));
+          b(std::vector<Expr>{l, v, min(p * panel_step, last_panel), step} + batch), product(at));
     }
     staged(at) = product(at);
     Func lane_bias;
@@ -126,10 +127,13 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   }
 
   void set_layouts() {
-    for (auto* tensor : {&a, &b, &extra}) set_any_layout(*tensor);
+    for (auto* tensor : {&a, &extra}) set_any_layout(*tensor);
+    set_any_layout(b);
     set_any_layout(out);
     a.dim(0).set_stride(1);
-    b.dim(0).set_stride(1);
+    b.dim(0).set_stride(1).set_extent(kLanes);
+    b.dim(1).set_stride(kLanes).set_extent(vectors);
+    b.dim(2).set_stride(1);
     bias.dim(0).set_min(0);
     if (!dense_store) return;
     extra.dim(0).set_stride(1);
