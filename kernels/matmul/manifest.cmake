@@ -6,6 +6,8 @@ ballast_kernel(matmul_6x64_plain CLASSES cpu WIDE GENERATOR matmul_tiles
 ballast_kernel(matmul_6x64_strided CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=6 vectors=4 dense_store=false)
 ballast_kernel(matmul_12x32 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=12 vectors=2)
+ballast_kernel(matmul_12x32_strided CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=12 vectors=2 dense_store=false)
 ballast_kernel(matmul_1x256 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=1 vectors=16)
 ballast_kernel(matmul_dot CLASSES cpu WIDE GENERATOR matmul_dot)
 ballast_kernel(matmul_vector CLASSES cpu GENERATOR matmul_vector PARAMS vectors=1)

@@ -129,7 +129,7 @@ class Writer {
   // Enough groups to share out among the cores, of equally many tiles. A panel of B is read from
   // afar once per group, so a group is long, but its rows of A stay in the second cache.
   int64_t tiles_per_group() const {
-    constexpr int64_t kGroups = 16, kLong = 16, kCachedFloats = 192 * 1024;
+    constexpr int64_t kGroups = 16, kLong = 16, kCachedFloats = 384 * 1024;
     const int64_t rows = choice_.tile->rows, row_tiles = ceil_div(rows_.extent, rows);
     const int64_t cached = std::max<int64_t>(kCachedFloats / (rows * problem_.k), 1);
     const int64_t shared = row_tiles * panel_count() * problem_.products() / kGroups;

@@ -12,7 +12,8 @@ namespace {
 constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, true, true, 1},
                                  {"12x32", 12, 2, true, false, 1.25},
                                  {"1x256", 1, 16, true, false, 1},
-                                 {"6x64_strided", 6, 4, false, false, 1}};
+                                 {"6x64_strided", 6, 4, false, false, 1},
+                                 {"12x32_strided", 12, 2, false, false, 1.25}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
