@@ -18,6 +18,7 @@ constexpr size_t kMaxScalars = 4096;  // a loop over ever new numbers must not h
 struct Process {
   std::mutex mutex;
   std::shared_ptr<Device> device;
+  std::atomic<const Device*> current{nullptr};  // the same, to be compared without the lock
   std::unordered_map<std::string, std::vector<TensorType>> inferred;
 };
 Process& process() {
@@ -38,18 +39,6 @@ BufferPtr copy_of(const Buffer& buffer) {
   return copy;
 }
 
-// An op prepared for one signature. Immutable once made.
-struct Device::Prepared {
-  ballast_op* op = nullptr;
-  uint64_t workspace_size = 0;
-  std::vector<SharedType> outputs;
-
-  ~Prepared() {
-    const ballast_api& api = plugin();
-    if (ballast_error* error = api.op->op_release(op)) api.error_destroy(error);
-  }
-};
-
 Device::Device(const std::string& selector, const DeviceOptions& options) {
   ballast_device_options abi = BALLAST_INIT(ballast_device_options);
   abi.memory_limit = options.memory_limit;
@@ -61,7 +50,7 @@ Device::Device(const std::string& selector, const DeviceOptions& options) {
 
 Device::~Device() {
   scalars_.clear();
-  prepared_.clear();
+  ops_.clear();
   spares_.release_all();
   const ballast_api& api = plugin();
   if (ballast_error* error = api.device->stream_release(stream_)) api.error_destroy(error);
@@ -134,67 +123,24 @@ void Device::forget_scalars() {
 
 void Device::sync() { check(device_api().stream_sync(stream_)); }
 
-const Device::Prepared& Device::prepare(const std::string& name, const std::vector<Input>& inputs,
-                                        const Attrs& attrs) {
-  thread_local std::string key;  // keeps its memory: this is on the way of every eager op
-  key = name;
-  for (const Input& input : inputs) append_key(key, *input.type);
-  append_key(key, attrs);
-  {
-    std::lock_guard lock(mutex_);
-    auto found = prepared_.find(key);
-    if (found != prepared_.end()) return *found->second;
-  }
-  std::vector<TensorType> types;
-  for (const Input& input : inputs) types.push_back(*input.type);
-  auto prepared = std::make_unique<Prepared>();
-  for (TensorType& type : infer(name, types, attrs)) {
-    prepared->outputs.push_back(std::make_shared<const TensorType>(std::move(type)));
-  }
-  OpCall call(name, types, attrs);
-  check(plugin().op->op_prepare(handle_, call.get(), &prepared->op));
-  ballast_op_info info = BALLAST_INIT(ballast_op_info);
-  check(plugin().op->op_info(prepared->op, &info));
-  prepared->workspace_size = info.workspace_size;
-  std::lock_guard lock(mutex_);
-  return *prepared_.emplace(key, std::move(prepared)).first->second;
-}
-
-std::vector<Device::Value> Device::run(const std::string& name, const std::vector<Input>& inputs,
-                                       const Attrs& attrs) {
-  const Prepared& prepared = prepare(name, inputs, attrs);
-  std::vector<ballast_buffer*> handles;
-  handles.reserve(inputs.size() + prepared.outputs.size());
-  for (const Input& input : inputs) handles.push_back(input.buffer->handle());
-  std::vector<Value> outputs;
-  outputs.reserve(prepared.outputs.size());
-  for (const SharedType& type : prepared.outputs) {
-    outputs.push_back({type, allocate(type->bytes())});
-    handles.push_back(outputs.back().buffer->handle());
-  }
-  BufferPtr workspace = prepared.workspace_size ? allocate(prepared.workspace_size) : nullptr;
-  ballast_launch launch = BALLAST_INIT(ballast_launch);
-  launch.inputs = handles.data();
-  launch.input_count = inputs.size();
-  launch.outputs = handles.data() + inputs.size();
-  launch.output_count = outputs.size();
-  launch.workspace = workspace ? workspace->handle() : nullptr;
-  check(plugin().op->op_launch(prepared.op, stream_, &launch));
-  return outputs;
-}
-
 std::shared_ptr<Device> device() {
   Process& state = process();
   std::lock_guard lock(state.mutex);
-  if (!state.device) state.device = std::make_shared<Device>("", DeviceOptions{});
+  if (!state.device) {
+    state.device = std::make_shared<Device>("", DeviceOptions{});
+    state.current = state.device.get();
+  }
   return state.device;
 }
+
+bool is_current(const Device& device) { return process().current == &device; }
 
 void set_device(const std::string& selector, const DeviceOptions& options) {
   auto opened = std::make_shared<Device>(selector, options);
   Process& state = process();
   std::lock_guard lock(state.mutex);
   state.device.swap(opened);
+  state.current = state.device.get();
   if (opened) opened->forget_scalars();  // they own their device in turn
 }
 

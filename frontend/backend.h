@@ -3,7 +3,7 @@
 // one and leaves older tensors where they are. Thread-safe.
 #pragma once
 
-#include "frontend/attrs.h"
+#include "frontend/op_cache.h"
 #include "frontend/spare_buffers.h"
 #include "frontend/types.h"
 
@@ -116,37 +116,25 @@ class Device : public std::enable_shared_from_this<Device> {
   void forget_scalars();
   void sync();
 
-  // A value on the device, and what it is.
-  struct Value {
-    SharedType type;
-    BufferPtr buffer;
-  };
-  struct Input {
-    const TensorType* type;  // borrowed
-    BufferPtr buffer;
-  };
-  // Runs one op on the default stream without waiting.
-  std::vector<Value> run(const std::string& name, const std::vector<Input>& inputs,
-                         const Attrs& attrs);
+  // The ops that ran on it.
+  OpCache& ops() { return ops_; }
 
  private:
   friend class Buffer;
-  struct Prepared;
   ballast_buffer* take_buffer(uint64_t bytes);
   void give_back(ballast_buffer* buffer, uint64_t bytes);
-  const Prepared& prepare(const std::string& name, const std::vector<Input>& inputs,
-                          const Attrs& attrs);
 
   ballast_device* handle_ = nullptr;
   ballast_stream* stream_ = nullptr;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<const Prepared>> prepared_;  // only ever grows
+  OpCache ops_;
   std::unordered_map<std::string, BufferPtr> scalars_;
   SpareBuffers spares_;
 };
 
 // The current device; opened on first use ($BALLAST_DEVICE, else the best usable one).
 std::shared_ptr<Device> device();
+bool is_current(const Device& device);
 // Opens a device and makes it the current one.
 void set_device(const std::string& selector, const DeviceOptions& options = {});
 std::vector<DeviceInfo> list_devices();

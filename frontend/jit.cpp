@@ -54,30 +54,34 @@ std::string reason_for(const Entry& now, const Entry* before) {
   return fmt::format("{}", fmt::join(found, "; "));
 }
 
-bool fits(const Entry& entry, const JitCache::Signature& signature, JitLevel level,
-          const std::shared_ptr<Device>& device) {
-  const auto is_same = [](const TensorType& a, const TensorType* b) { return a == *b; };
-  return entry.level == level && entry.device == device &&
-         entry.leaf_counts == signature.leaf_counts &&
-         std::equal(entry.types.begin(), entry.types.end(), signature.types.begin(),
-                    signature.types.end(), is_same) &&
-         entry.flags.hold();
-}
-
 }  // namespace
+
+bool JitCache::Signature::fits(const Entry& entry) const {
+  if (entry.types.size() != size_ || !std::equal(entry.leaf_counts.begin(), entry.leaf_counts.end(),
+                                                 leaf_counts_, leaf_counts_ + argument_count_)) {
+    return false;
+  }
+  for (size_t i = 0; i < size_; ++i) {
+    if (entry.types[i] != type(i)) return false;
+  }
+  return true;
+}
 
 // On the way of every call: compares, and allocates nothing.
 std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& make) {
   const JitLevel level = options_.level.value_or(default_jit_level());
-  const std::shared_ptr<Device> target = device();
   std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (!fits(**entry, signature, level, target)) continue;
+    const Entry& known = **entry;
+    if (known.level != level || !is_current(*known.device) || !signature.fits(known) ||
+        !known.flags.hold()) {
+      continue;
+    }
     std::rotate(entries_.begin(), entry, entry + 1);
     return entries_.front();
   }
-  Entry made{{}, {}, level, target, signature.leaf_counts, {}, {}};
-  for (const TensorType* type : signature.types) made.types.push_back(*type);
+  Entry made{{}, {}, level, device(), signature.leaf_counts(), {}, {}};
+  for (size_t i = 0; i < signature.size(); ++i) made.types.push_back(signature.type(i));
   return add(std::move(made), make);
 }
 

@@ -12,6 +12,7 @@
 #include "frontend/tree.h"
 
 #include <any>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,21 +33,35 @@ class JitCache {
     FlagsRead flags;
   };
   using Make = std::function<std::vector<Tensor>(const std::vector<Tensor>&, std::any*)>;
-  // What a call is given; borrowed.
-  struct Signature {
-    std::vector<const TensorType*> types;  // of the leaves
-    std::vector<size_t> leaf_counts;       // by argument
+  // What a call is given: leaves or their types, and how many each argument has. Borrows all of it.
+  class Signature {
+   public:
+    Signature(const std::vector<Tensor>& leaves, const size_t* leaf_counts, size_t argument_count)
+        : leaves_(leaves.data()),
+          size_(leaves.size()),
+          leaf_counts_(leaf_counts),
+          argument_count_(argument_count) {}
+    Signature(const std::vector<TensorType>& types, const std::vector<size_t>& leaf_counts)
+        : types_(types.data()),
+          size_(types.size()),
+          leaf_counts_(leaf_counts.data()),
+          argument_count_(leaf_counts.size()) {}
 
-    template <class Typed>  // Tensor or TensorType
-    Signature(const std::vector<Typed>& leaves, std::vector<size_t> counts)
-        : leaf_counts(std::move(counts)) {
-      types.reserve(leaves.size());
-      for (const Typed& leaf : leaves) types.push_back(&type_of(leaf));
+    size_t size() const { return size_; }
+    const TensorType& type(size_t leaf) const {
+      return leaves_ ? leaves_[leaf].type() : types_[leaf];
     }
+    std::vector<size_t> leaf_counts() const {
+      return {leaf_counts_, leaf_counts_ + argument_count_};
+    }
+    bool fits(const Entry& entry) const;
 
    private:
-    static const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
-    static const TensorType& type_of(const TensorType& type) { return type; }
+    const Tensor* leaves_ = nullptr;
+    const TensorType* types_ = nullptr;
+    size_t size_;
+    const size_t* leaf_counts_;
+    size_t argument_count_;
   };
 
   // `name` says in messages what is compiled: "function (at train.cpp:12)".
@@ -87,13 +102,20 @@ inline bool compiles_calls() { return execution_mode() == Mode::kGraph && !Trace
 
 namespace internal {
 
-// The cache's entry for fn at arguments of these types; `arguments` gives the form only.
-template <class F, class Arguments>
+// The arguments as the function gets them, where parameters are tensors.
+template <class... Args>
+auto as_arguments(const std::tuple<const Args&...>& given) {
+  return std::apply([](const Args&... args) { return std::make_tuple(as_argument(args)...); },
+                    given);
+}
+
+// The cache's entry for fn at arguments of these types; those given say the form only.
+template <class F, class... Args>
 std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
                                                 const JitCache::Signature& signature,
-                                                const Arguments& arguments) {
+                                                const std::tuple<const Args&...>& given) {
   return cache.find(signature, [&](const std::vector<Tensor>& traced, std::any* prototype) {
-    auto value = std::apply(fn, with_leaves(arguments, traced));
+    auto value = std::apply(fn, with_leaves(as_arguments(given), traced));
     std::vector<Tensor> flat = leaves_of(value);
     visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
     *prototype = std::move(value);
@@ -109,14 +131,15 @@ auto call_compiled(JitCache& cache, F& fn, const Where& where, const Args&... ar
     if (holds_parameters) cache.check_donates_no_parameter(number);
     ++number;
   };
-  auto arguments = std::make_tuple(as_argument(args)...);
-  using Value = std::decay_t<decltype(std::apply(fn, arguments))>;
+  const std::tuple<const Args&...> given(args...);
+  using Value = std::decay_t<decltype(std::apply(fn, as_arguments(given)))>;
   static_assert(kIsTree<Value>,
                 "a jitted function returns a Tensor, or a vector, tuple, pair or array of them");
   return at_line(where, [&] {
     (check_donation(kHoldsParameters<Args>), ...);
-    const std::vector<Tensor> leaves = leaves_of(arguments);
-    auto entry = compiled_entry(cache, fn, {leaves, {leaf_count(args)...}}, arguments);
+    const std::vector<Tensor> leaves = leaves_of(given);
+    const std::array<size_t, sizeof...(Args)> counts{leaf_count(args)...};
+    auto entry = compiled_entry(cache, fn, {leaves, counts.data(), counts.size()}, given);
     return with_leaves(std::any_cast<const Value&>(entry->prototype),
                        cache.run(*entry, leaves, where));
   });
@@ -161,7 +184,11 @@ class Jit {
   std::shared_ptr<JitCache::Entry> compile(const std::vector<TensorType>& types,
                                            const std::vector<size_t>& leaf_counts,
                                            const Arguments& arguments) {
-    return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, arguments);
+    return std::apply(
+        [&](const auto&... given) {
+          return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, std::tie(given...));
+        },
+        arguments);
   }
 
   void cancel() { cache_->cancel(); }  // sunk runs: see Sink

@@ -39,6 +39,12 @@ const std::unordered_map<std::string, Primitive>& table() {
 
 }  // namespace
 
+void check_defined(const std::string& primitive, size_t i, const Tensor& input) {
+  if (!input.defined()) {
+    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
+  }
+}
+
 std::vector<TensorType> infer(const std::string& primitive, const std::vector<TensorType>& inputs,
                               const Attrs& attrs, const Bodies& bodies) {
   const Primitive* row = find_primitive(primitive);

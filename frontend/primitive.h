@@ -72,6 +72,9 @@ struct Primitive {
   AugmentRule augment = nullptr;  // null: the gradient needs inputs and outputs only
 };
 
+// Throws where input `i` is an undefined tensor.
+void check_defined(const std::string& primitive, size_t i, const Tensor& input);
+
 // The types of a primitive's results. The message starts with the primitive in brackets.
 std::vector<TensorType> infer(const std::string& primitive, const std::vector<TensorType>& inputs,
                               const Attrs& attrs, const Bodies& bodies);

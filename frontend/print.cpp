@@ -1,5 +1,6 @@
 #include "frontend/print.h"
 
+#include "frontend/eager.h"
 #include "frontend/token.h"
 #include "frontend/trace.h"
 #include "frontend/vjp_rules.h"
@@ -12,11 +13,9 @@ namespace {
 std::vector<Tensor> run_print(const std::vector<Tensor>& inputs, const Attrs& attrs,
                               const Bodies&) {
   const std::shared_ptr<Device> where = inputs.size() > 1 ? inputs[1].buffer()->device() : device();
-  std::vector<Device::Input> operands{{&inputs[0].type(), where->allocate(0)}};
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    operands.push_back({&inputs[i].type(), inputs[i].buffer()});
-  }
-  where->run("print", operands, attrs);
+  std::vector<Tensor> operands = inputs;
+  operands[0] = Tensor::of_buffer(inputs[0].type(), where->allocate(0));
+  launch_op("print", operands, attrs);
   return {inputs[0]};
 }
 

@@ -4,6 +4,7 @@
 #include "frontend/program.h"
 #include "frontend/trace.h"
 
+#include <array>
 #include <mutex>
 
 namespace ballast {
@@ -27,6 +28,18 @@ namespace {
 
 std::mutex upload_mutex;
 
+// One for all numbers of a dtype: ops are found by the types they are given (op_cache.h).
+const SharedType& scalar_type(DType dtype) {
+  static const auto types = [] {
+    std::array<SharedType, BALLAST_BOOL + 1> made;
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i] = std::make_shared<const TensorType>(TensorType{static_cast<DType>(i), {}});
+    }
+    return made;
+  }();
+  return types.at(static_cast<size_t>(dtype));
+}
+
 }  // namespace
 
 Tensor Tensor::on_host_bytes(std::vector<uint8_t> bytes, TensorType type) {
@@ -34,8 +47,12 @@ Tensor Tensor::on_host_bytes(std::vector<uint8_t> bytes, TensorType type) {
     fail(BALLAST_INVALID_ARGUMENT, "[on_host] {} bytes given, {} needs {}", bytes.size(),
          ballast::to_string(type), type.bytes());
   }
+  return of_host(std::move(bytes), std::make_shared<const TensorType>(std::move(type)));
+}
+
+Tensor Tensor::of_host(std::vector<uint8_t> bytes, SharedType type) {
   auto node = std::make_shared<Node>();
-  node->type = std::make_shared<const TensorType>(std::move(type));
+  node->type = std::move(type);
   node->is_on_host = true;
   node->host = std::move(bytes);
   return Tensor(std::move(node));
@@ -75,7 +92,7 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 }
 
 Tensor Tensor::scalar(double value, DType dtype) {
-  return on_host_bytes(encode(value, dtype), {dtype, {}});
+  return of_host(encode(value, dtype), scalar_type(dtype));
 }
 
 const Tensor::Node& Tensor::node() const {
@@ -95,6 +112,8 @@ const Tensor::Node& Tensor::live() const {
 
 const TensorType& Tensor::type() const { return *node().type; }
 
+const SharedType& Tensor::shared_type() const { return node().type; }
+
 void Tensor::check_live() const { live(); }
 
 bool Tensor::is_traced() const { return node().variable != nullptr; }
@@ -112,6 +131,11 @@ bool Tensor::has_buffer() const {
   if (!self.is_on_host) return self.buffer != nullptr;
   std::lock_guard lock(upload_mutex);
   return self.buffer && self.buffer->device() == device();
+}
+
+const Buffer* Tensor::resident() const {
+  const Node& self = live();
+  return self.is_on_host ? nullptr : self.buffer.get();
 }
 
 BufferPtr Tensor::buffer() const {

@@ -46,6 +46,7 @@ class Tensor {
 
   bool defined() const { return node_ != nullptr; }
   const TensorType& type() const;
+  const SharedType& shared_type() const;
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
@@ -68,6 +69,9 @@ class Tensor {
   const void* host_data() const;  // of a host tensor, else null
   bool has_buffer() const;        // on the current device, without uploading
   BufferPtr buffer() const;       // uploads a host tensor once
+  // The buffer of a value that lies on the device, for as long as the tensor lives; null for
+  // others.
+  const Buffer* resident() const;
   static Tensor of_buffer(TensorType type, BufferPtr buffer);
   static Tensor of_buffer(SharedType type, BufferPtr buffer);
   static Tensor of_variable(std::shared_ptr<const Variable> variable, std::shared_ptr<Trace> trace);
@@ -83,6 +87,7 @@ class Tensor {
 
  private:
   struct Node;
+  static Tensor of_host(std::vector<uint8_t> bytes, SharedType type);
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   const Node& node() const;  // throws for an undefined tensor
   const Node& live() const;  // ... and for one that was donated

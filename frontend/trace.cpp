@@ -1,5 +1,6 @@
 #include "frontend/trace.h"
 
+#include "frontend/eager.h"
 #include "frontend/operand.h"
 #include "frontend/primitive.h"
 
@@ -9,12 +10,6 @@ namespace {
 
 thread_local std::vector<Trace*> open_traces;
 
-void check_defined(const std::string& primitive, size_t i, const Tensor& input) {
-  if (!input.defined()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] input {} is an undefined tensor", primitive, i);
-  }
-}
-
 std::vector<TensorType> types_of_inputs(const std::string& primitive,
                                         const std::vector<Tensor>& inputs) {
   std::vector<TensorType> types;
@@ -23,37 +18,6 @@ std::vector<TensorType> types_of_inputs(const std::string& primitive,
     types.push_back(inputs[i].type());
   }
   return types;
-}
-
-void check_value(const std::string& primitive, size_t i, const Tensor& input) {
-  check_defined(primitive, i, input);
-  if (input.is_traced()) {
-    fail(BALLAST_FAILED_PRECONDITION,
-         "[{}] input {} is a traced {} whose trace has ended: it leaked out of a traced function",
-         primitive, i, to_string(input.type()));
-  }
-}
-
-std::vector<Tensor> run_eagerly(const std::string& primitive, const std::vector<Tensor>& inputs,
-                                const Attrs& attrs, const Bodies& bodies) {
-  for (size_t i = 0; i < inputs.size(); ++i) check_value(primitive, i, inputs[i]);
-  const Primitive* row = find_primitive(primitive);
-  if (row && row->run) return row->run(inputs, attrs, bodies);
-  if (row && row->is_identity) return {inputs[0]};
-  if (row && row->is_view) {
-    return {Tensor::of_buffer(infer(primitive, types_of(inputs), attrs)[0], inputs[0].buffer())};
-  }
-  std::vector<Device::Input> operands;
-  operands.reserve(inputs.size());
-  for (const Tensor& input : inputs) operands.push_back({&input.type(), input.buffer()});
-  const std::shared_ptr<Device> where = operands.empty() ? device() : operands[0].buffer->device();
-  std::vector<Device::Value> results = where->run(primitive, operands, attrs);
-  std::vector<Tensor> outputs;
-  outputs.reserve(results.size());
-  for (Device::Value& result : results) {
-    outputs.push_back(Tensor::of_buffer(std::move(result.type), std::move(result.buffer)));
-  }
-  return outputs;
 }
 
 }  // namespace

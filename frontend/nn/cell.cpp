@@ -85,8 +85,9 @@ std::vector<Tensor> Cell::call_all(const std::vector<Operand>& inputs) {
   }
   return at_line(inputs[0].where(), [&] {
     if (!compiles_calls()) return construct_all(tensors);
+    const std::vector<size_t> leaf_counts(tensors.size(), 1);
     auto entry = state_->compiled.find(
-        {tensors, std::vector<size_t>(tensors.size(), 1)},
+        {tensors, leaf_counts.data(), leaf_counts.size()},
         [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });
     return entry->compiled->run(tensors);
   });
