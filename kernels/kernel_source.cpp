@@ -172,6 +172,39 @@ void take_lanes(std::string& text) {
   }
 }
 
+// ballast_scale(y, sum, whole): y 2^whole, as pointwise_exp.cpp says; `sum` carries 254 + whole in
+// its low bits. Where the CPU has an instruction for it, which rounds once as well, the bits are
+// the same.
+void define_scale(std::string& text) {
+  constexpr std::string_view kCall = "ballast_scale(";
+  constexpr const char* kInstruction =
+      "#if defined(__AVX512F__) && __has_builtin(__builtin_ia32_scalefps512_mask)\n"
+      "  typedef float vector __attribute__((vector_size(64)));\n"
+      "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
+      "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
+      "  return __builtin_astype(value, float16);\n"
+      "#endif\n";
+  std::set<std::string> types;
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const std::string type = declared_at(text, at).type;
+    types.insert(type);
+    at += kCall.size() - 1;
+    text.insert(at, "_" + type);
+  }
+  std::string definitions;
+  for (const std::string& type : types) {
+    const std::string words = "uint" + type.substr(std::string_view("float").size());
+    definitions +=
+        fmt::format("static inline {0} ballast_scale_{0}({0} y, {0} sum, {0} whole) {{\n", type);
+    if (type == "float16") definitions += kInstruction;
+    definitions += fmt::format(
+        "  {0} bits = as_{0}(sum), first = (bits >> 1) << 23;\n"
+        "  return y * as_{1}(first) * as_{1}((bits << 23) - first);\n}}\n",
+        words, type);
+  }
+  text.insert(text.find("\n// Address spaces") + 1, definitions);
+}
+
 // What a name stands for where it is the sum of two others, the one computed first in front.
 using Sums = std::map<std::string, std::pair<std::string, std::string>>;
 
@@ -249,6 +282,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (rules.streams) stream_results(text);
   define_streams(text);
   take_lanes(text);
+  define_scale(text);
   if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;

@@ -33,10 +33,9 @@ Expr small_expm1(const Expr& r) {
 }
 
 Expr scaled(const Expr& y, const Exponent& exponent) {
-  const Expr bits = bits_of(exponent.sum);
-  const Expr first = (bits >> 1) << 23;
-  const Expr second = (bits << 23) - first;
-  return y * as_float(first) * as_float(second);
+  return Halide::Internal::Call::make(Halide::Float(32), "ballast_scale",
+                                      {y, exponent.sum, exponent.whole},
+                                      Halide::Internal::Call::PureExtern);
 }
 
 Expr exp_f32(const Expr& x) {
