@@ -71,9 +71,11 @@ void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels, flo
 
 TEST(CrossEntropy, MatchesDouble) {
   for (int64_t batch : {1, 5, 16, 64}) {
-    for (int64_t classes : {1, 2, 10, 16, 37}) check(batch, classes, 3, false);
+    for (int64_t classes : {1, 2, 10, 16, 37}) {
+      if (!is_too_large(4 * batch * classes)) check(batch, classes, 3, false);
+    }
   }
-  if (!is_too_large(5000)) check(3, 5001, 3, false);
+  check(is_too_large(3 * 5001) ? 1 : 3, 5001, 3, false);
   if (!is_too_large(33 * 1001)) check(33, 1001, 3, false);
 }
 
