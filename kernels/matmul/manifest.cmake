@@ -3,6 +3,8 @@ ballast_kernel(matmul_general GENERATOR matmul_general)
 ballast_kernel(matmul_6x64 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=6 vectors=4)
 ballast_kernel(matmul_6x64_plain CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=6 vectors=4 plain=true)
+ballast_kernel(matmul_6x64_columns CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=6 vectors=4 plain=true columns=true)
 ballast_kernel(matmul_6x64_strided CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=6 vectors=4 dense_store=false)
 ballast_kernel(matmul_12x32 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=12 vectors=2)

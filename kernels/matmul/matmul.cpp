@@ -64,12 +64,13 @@ class Writer {
   Plan write() {
     std::string kernel = "matmul_general";
     std::vector<HostArg> panel_args;
-    std::vector<HostArg> args = {choice_.packs_rows ? write_rows() : matrix_of(rows_, false)};
+    std::vector<HostArg> args = {rows_operand()};
     if (!has_panels()) {
       if (choice_.tile != nullptr) kernel = std::string("matmul_") + choice_.tile->name;
       args.push_back(matrix_of(lanes_, true));
     } else {
-      kernel = std::string("matmul_") + choice_.tile->name + (is_plain() ? "_plain" : "");
+      kernel = std::string("matmul_") + choice_.tile->name;
+      if (is_plain()) kernel += reads_columns() ? "_columns" : "_plain";
       const Panels panels = choice_.pack == MatmulPack::kNone ? panels_in_place() : write_panels();
       args.push_back(panels.operand);
       panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
@@ -96,6 +97,13 @@ class Writer {
   bool is_plain() const {
     return choice_.tile->has_plain && !config_.has_bias && config_.activation == "none" &&
            !config_.has_residual;
+  }
+  // A transposed lies so that a step of k is one address: copying it is another launch, worth it
+  // where there are many steps.
+  bool reads_columns() const {
+    constexpr int64_t kFewSteps = 128;
+    return choice_.packs_rows && is_plain() && rows_.stride == 1 &&
+           rows_.extent >= choice_.tile->rows && problem_.k <= kFewSteps;
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
@@ -146,6 +154,18 @@ class Writer {
       std::swap(operand.strides[0], operand.strides[1]);
     }
     return with_batch(operand, side.batch);
+  }
+
+  // A, or B in its role; matmul_tiles has one dimension more (matmul_generator.cpp).
+  Operand rows_operand() {
+    const bool columns = has_panels() && reads_columns();
+    Operand operand = choice_.packs_rows && !columns ? write_rows() : matrix_of(rows_, false);
+    if (!has_panels()) return operand;
+    const int64_t rows = columns ? choice_.tile->rows : 1;
+    operand.extents[1] -= rows - 1;
+    operand.extents.insert(operand.extents.begin() + 1, rows);
+    operand.strides.insert(operand.strides.begin() + 1, columns ? 1 : 0);
+    return operand;
   }
 
   // B, or A in its role, as matmul_tiles takes it: panels where they lie, or packed.

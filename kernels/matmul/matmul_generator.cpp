@@ -25,8 +25,9 @@ using namespace Halide;
 //
 // dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
 // the output may have any strides, which also stores a product computed transposed. The bias lies
-// along the lanes, or if not dense_store along the rows. `plain` has no epilogue and stores
-// straight from registers: worth its own program where k is small.
+// along the lanes, or if not dense_store along the rows. `columns` reads A transposed,
+// of at least a tile's rows. `plain` has no epilogue and stores straight from registers: worth its
+// own program where k is small.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -36,8 +37,10 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   GeneratorParam<int> vectors{"vectors", 2};
   GeneratorParam<bool> dense_store{"dense_store", true};
   GeneratorParam<bool> plain{"plain", false};
+  GeneratorParam<bool> columns{"columns", false};
 
-  Input<Buffer<float, 5>> a{"a"};  // [row][k]
+  // [first row of a tile][row][k]; without `columns` the rows are all first ones.
+  Input<Buffer<float, 6>> a{"a"};
   // [k][first lane of a panel][vector][lane]: vectors lie a constant apart, so that a step of k is
   // one address.
   Input<Buffer<float, 7>> b{"b"};
@@ -62,7 +65,9 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
     product(at) = 0.0f;
     for (const Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
       product(at) = fused_multiply_add(
-          a(std::vector<Expr>{step, row_of(t, y)} + batch),
+          a((columns ? std::vector<Expr>{step, y, first_row(t)}
+                     : std::vector<Expr>{step, 0, row_of(t, y)}) +
+            batch),
           b(std::vector<Expr>{l, v, min(p * panel_step, last_panel), step} + batch), product(at));
     }
     staged(at) = product(at);
@@ -117,9 +122,11 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
  private:
   static constexpr int kUnrolled = 4;
 
+  Expr first_row(const Expr& number) const {
+    return max(min(number * rows, out.dim(1).extent() - rows), 0);
+  }
   Expr row_of(const Expr& number, const Expr& row) const {
-    const Expr extent = out.dim(1).extent();
-    return min(max(min(number * rows, extent - rows), 0) + row, extent - 1);
+    return min(first_row(number) + row, out.dim(1).extent() - 1);
   }
   Expr first_lane(const Expr& panel) const {
     const int width = vectors * kLanes;
@@ -127,10 +134,16 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   }
 
   void set_layouts() {
-    for (auto* tensor : {&a, &extra}) set_any_layout(*tensor);
+    set_any_layout(a);
     set_any_layout(b);
+    set_any_layout(extra);
     set_any_layout(out);
-    a.dim(0).set_stride(1);
+    if (columns) {
+      a.dim(1).set_stride(1).set_extent(rows);
+      a.dim(2).set_stride(1);
+    } else {
+      a.dim(0).set_stride(1);
+    }
     b.dim(0).set_stride(1).set_extent(kLanes);
     b.dim(1).set_stride(kLanes).set_extent(vectors);
     b.dim(2).set_stride(1);
