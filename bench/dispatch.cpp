@@ -5,9 +5,9 @@
 // launch; `opencl_ns` the rest. The latter is no constant: the longer a caller takes between two
 // launches, the more often a driver's worker has gone to sleep and is woken by the next.
 #include "bench/opencl_time.h"
+#include "frontend/backend/plugin.h"
 #include "frontend/ballast_frontend.h"
-#include "frontend/lower.h"
-#include "frontend/plugin.h"
+#include "frontend/modes/lower.h"
 
 #include <benchmark/benchmark.h>
 

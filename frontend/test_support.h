@@ -1,8 +1,8 @@
 // What tests of the frontend share. Not part of it.
 #pragma once
 
-#include "frontend/compiled.h"
-#include "frontend/error.h"
+#include "frontend/modes/compiled.h"
+#include "frontend/tensor/error.h"
 
 #include <gtest/gtest.h>
 

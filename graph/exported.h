@@ -5,7 +5,7 @@
 //   <the graph's text, graph/text.h, 1234 bytes>
 //   <the states' elements in the order of their declarations, 5678 bytes>
 //
-// The checksum is XXH3, 64 bits, of all that follows its line. frontend/export.cpp writes it.
+// The checksum is XXH3, 64 bits, of all that follows its line. frontend/modes/export.cpp writes it.
 #pragma once
 
 #include "graph/executable.h"

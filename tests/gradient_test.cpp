@@ -1,9 +1,9 @@
 // Gradients computed on the device against central finite differences of the double-precision
 // reference. A second derivative is the gradient of a function that contains a gradient, a third
 // one that of a function that contains a second.
-#include "frontend/custom.h"
-#include "frontend/ops.h"
-#include "frontend/vjp.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/custom.h"
+#include "frontend/transforms/vjp.h"
 #include "tests/op_table.h"
 
 #include <gtest/gtest.h>

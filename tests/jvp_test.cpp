@@ -1,7 +1,7 @@
 // Tangents computed on the device against central differences of the double-precision reference,
 // for every op that has gradients and for their gradients; and how jvp and vjp are called.
 #include "frontend/ballast_frontend.h"
-#include "frontend/primitive.h"
+#include "frontend/program/primitive.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>

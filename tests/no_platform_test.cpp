@@ -1,5 +1,5 @@
 // Run where no OpenCL implementation is installed (see CMakeLists.txt).
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every row of the op table on the device against the reference, and the table against the plugin.
-#include "frontend/ops.h"
-#include "frontend/primitive.h"
+#include "frontend/ops/ops.h"
+#include "frontend/program/primitive.h"
 #include "tests/op_table.h"
 #include "tests/samples.h"
 

@@ -1,6 +1,6 @@
 // The text of programs: what is printed reads back as the same program, and nothing else gets
 // through.
-#include "frontend/program_text.h"
+#include "frontend/program/program_text.h"
 #include "frontend/ballast_frontend.h"
 #include "frontend/test_support.h"
 #include "tests/op_table.h"

@@ -3,7 +3,7 @@
 // parameters; effects are ignored.
 #pragma once
 
-#include "frontend/program.h"
+#include "frontend/program/program.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // vmap against calls one by one, for every op; how it is called; and what it composes with.
 #include "frontend/ballast_frontend.h"
-#include "frontend/primitive.h"
+#include "frontend/program/primitive.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>

@@ -1,9 +1,9 @@
 // Times one workload in one mode and prints one JSON line, by the peers' protocol: a first call,
 // checksums, warm-up, then samples of as many calls as fill 2 ms, each call waited for.
 #include "bench/workloads/workloads.h"
-#include "frontend/backend.h"
-#include "frontend/plugin.h"
-#include "frontend/profile.h"
+#include "frontend/backend/backend.h"
+#include "frontend/backend/plugin.h"
+#include "frontend/backend/profile.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 #include "bench/workloads/vit.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace workloads {
 

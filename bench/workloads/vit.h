@@ -2,7 +2,7 @@
 // channels with 8 heads, 100 classes.
 #pragma once
 
-#include "frontend/parameter.h"
+#include "frontend/tensor/parameter.h"
 
 #include <string>
 #include <vector>

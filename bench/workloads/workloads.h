@@ -2,7 +2,7 @@
 // that Ballast has. Definitions, inputs and checksums are those of the peers' program.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <functional>
 #include <map>

@@ -2,9 +2,9 @@
 #include "examples/mnist/loss_plot.h"
 #include "examples/mnist/progress_bar.h"
 #include "examples/mnist/training.h"
-#include "frontend/backend.h"
-#include "frontend/plugin.h"
-#include "frontend/profile.h"
+#include "frontend/backend/backend.h"
+#include "frontend/backend/plugin.h"
+#include "frontend/backend/profile.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>

@@ -2,7 +2,7 @@
 // train on and 100 to test with. Host tensors, pixels in [0, 1].
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "examples/mnist/mnist_data.h"
-#include "frontend/context.h"
+#include "frontend/modes/context.h"
 #include "frontend/nn/cell.h"
 
 #include <functional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "examples/support/example.h"
-#include "frontend/sink.h"
+#include "frontend/modes/sink.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include "examples/support/example.h"
 
-#include "frontend/context.h"
-#include "frontend/error.h"
+#include "frontend/modes/context.h"
+#include "frontend/tensor/error.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>

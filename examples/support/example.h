@@ -2,7 +2,7 @@
 // tests read.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <CLI/CLI.hpp>
 

@@ -6,7 +6,7 @@
 #include "frontend/nn/layers.h"
 #include "frontend/nn/loss.h"
 #include "frontend/nn/train.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 #include <functional>

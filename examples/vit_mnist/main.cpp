@@ -1,6 +1,6 @@
 // Trains a small vision transformer on MNIST; stopped at any moment and started again, it goes on.
 #include "examples/vit_mnist/training.h"
-#include "frontend/backend.h"
+#include "frontend/backend/backend.h"
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 #include "examples/vit_mnist/model.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace vit_mnist {
 

@@ -3,7 +3,7 @@
 // unpacked on the way.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // is no number or has another length than the first row is an Error naming file, line and column.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 // offset.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 // Error naming the file and the byte offset.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <map>
 #include <string>

@@ -2,7 +2,7 @@
 // ahead; depth 0 calls it in place. One consumer. An exception of the producer comes out of next().
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <condition_variable>
 #include <deque>

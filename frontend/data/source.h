@@ -3,7 +3,7 @@
 // copy puts a batch together. Immutable; several threads may read one.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "frontend/nn/amp.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 #include <map>

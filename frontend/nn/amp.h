@@ -4,9 +4,9 @@
 // DynamicLossScaler; all of it works in jit and sunk.
 #pragma once
 
-#include "frontend/flattened.h"
 #include "frontend/nn/cell.h"
 #include "frontend/nn/train.h"
+#include "frontend/transforms/flattened.h"
 
 #include <memory>
 #include <type_traits>

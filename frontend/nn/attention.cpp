@@ -1,7 +1,7 @@
 #include "frontend/nn/attention.h"
 
 #include "frontend/nn/initializer.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 

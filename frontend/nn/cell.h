@@ -9,8 +9,8 @@
 // A cell overrides the construct with as many inputs as it takes.
 #pragma once
 
-#include "frontend/jit.h"
-#include "frontend/operand.h"
+#include "frontend/modes/jit.h"
+#include "frontend/tensor/operand.h"
 
 #include <map>
 #include <memory>

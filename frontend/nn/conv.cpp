@@ -1,6 +1,6 @@
 #include "frontend/nn/conv.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 

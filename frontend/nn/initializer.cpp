@@ -1,6 +1,6 @@
 #include "frontend/nn/initializer.h"
 
-#include "frontend/generator.h"
+#include "frontend/tensor/generator.h"
 
 #include <cmath>
 #include <mutex>

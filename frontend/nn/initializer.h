@@ -3,7 +3,7 @@
 // mindspore.common.initializer (2.10).
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <functional>
 #include <string>

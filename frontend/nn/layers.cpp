@@ -1,6 +1,6 @@
 #include "frontend/nn/layers.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "frontend/nn/schedule.h"
-#include "frontend/parameter.h"
+#include "frontend/tensor/parameter.h"
 
 #include <initializer_list>
 #include <optional>

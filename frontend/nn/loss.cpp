@@ -1,6 +1,6 @@
 #include "frontend/nn/loss.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 namespace ballast::nn {
 

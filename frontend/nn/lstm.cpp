@@ -1,8 +1,8 @@
 #include "frontend/nn/lstm.h"
 
-#include "frontend/control_flow.h"
+#include "frontend/control_flow/control_flow.h"
 #include "frontend/nn/initializer.h"
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 #include <string>

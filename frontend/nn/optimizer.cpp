@@ -1,6 +1,6 @@
 #include "frontend/nn/optimizer.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <map>
 #include <set>

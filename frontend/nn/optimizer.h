@@ -7,10 +7,10 @@
 // optimizer counts its steps in a parameter too. In GRAPH_MODE a call outside of jit is compiled.
 #pragma once
 
-#include "frontend/attrs.h"
-#include "frontend/jit.h"
+#include "frontend/modes/jit.h"
 #include "frontend/nn/learning_rate.h"
-#include "frontend/operand.h"
+#include "frontend/tensor/attrs.h"
+#include "frontend/tensor/operand.h"
 
 #include <functional>
 #include <vector>

@@ -7,7 +7,7 @@
 // Steps count in f32 within: exact up to 2^24.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <functional>
 #include <vector>

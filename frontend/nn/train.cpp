@@ -1,7 +1,7 @@
 #include "frontend/nn/train.h"
 
-#include "frontend/ops.h"
-#include "frontend/vjp.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vjp.h"
 
 namespace ballast::nn {
 

@@ -1,7 +1,7 @@
 #include "frontend/ops/attention.h"
 
-#include "frontend/ops.h"
 #include "frontend/ops/call.h"
+#include "frontend/ops/ops.h"
 
 #include <cmath>
 #include <limits>

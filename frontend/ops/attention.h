@@ -1,7 +1,7 @@
 // Scaled dot product attention.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

@@ -4,9 +4,9 @@
 //
 // which attention_grad computes without storing the scores. Its own gradient, and that of a mask of
 // floats, is written with ordinary ops that do.
-#include "frontend/ops.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast {
 

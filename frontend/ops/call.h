@@ -1,8 +1,8 @@
 // What the public ops are written with: one primitive applied to operands, at the caller's line.
 #pragma once
 
-#include "frontend/operand.h"
-#include "frontend/trace.h"
+#include "frontend/program/trace.h"
+#include "frontend/tensor/operand.h"
 
 namespace ballast::ops {
 

@@ -1,7 +1,7 @@
 // Convolutions over [N, C, H, W].
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // The rows of vmap for convolutions. Images of all examples are more samples of one call; where
 // weights differ too, the examples are more groups of channels.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast::vmap_rules {
 

@@ -2,7 +2,7 @@
 // outside reads as 0 and is not written.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <optional>
 #include <vector>

@@ -1,9 +1,9 @@
 // The gradients of index ops: each is linear in its tensor, and its transpose is an op of the
 // family.
-#include "frontend/jvp_rules.h"
-#include "frontend/ops.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/jvp_rules.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast {
 

@@ -1,7 +1,7 @@
 // The rows of vmap for index ops. Where the indices differ by example, the examples' tables lie
 // one after the other as one table, which the indices of all of them count through.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast::vmap_rules {
 

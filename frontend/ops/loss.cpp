@@ -1,6 +1,6 @@
 #include "frontend/ops/loss.h"
 
-#include "frontend/ops.h"
+#include "frontend/ops/ops.h"
 
 #include <numeric>
 

@@ -2,7 +2,7 @@
 // `reduction` of the elements' losses: "mean", "sum" or "none".
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <string>
 

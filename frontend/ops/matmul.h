@@ -1,7 +1,7 @@
 // Matrix products.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // The rows of vmap for matrix products and attention: the examples are one more leading dimension.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // being the biased one.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

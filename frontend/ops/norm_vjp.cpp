@@ -1,10 +1,10 @@
 // The gradients of normalisations. First order is an op of its own. Those of the gradient ops
 // follow from their definitions written with other ops, which are traced and differentiated in
 // turn.
-#include "frontend/ops.h"
-#include "frontend/vjp.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vjp.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <functional>
 #include <numeric>

@@ -1,8 +1,8 @@
 // The rows of vmap for normalisations over trailing axes. A gamma or beta that differs by example
 // is applied outside of the op, and the gradients of both, sums over an example, are taken outside
 // too. (Those by channel have the row vmap_rules::channels.)
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <numeric>
 

@@ -1,7 +1,7 @@
 #include "frontend/ops/optimizer.h"
 
-#include "frontend/ops.h"
 #include "frontend/ops/call.h"
+#include "frontend/ops/ops.h"
 
 #include <initializer_list>
 

@@ -2,8 +2,8 @@
 // tensors and runs in few launches.
 #pragma once
 
-#include "frontend/attrs.h"
-#include "frontend/operand.h"
+#include "frontend/tensor/attrs.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

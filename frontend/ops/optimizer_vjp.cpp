@@ -1,8 +1,8 @@
 // The gradients of optimizer ops. The steps take lists: of every tensor in turn its operands, then
 // the scalars. The Adam family, RMSProp and Adagrad have none: nobody differentiates through them.
-#include "frontend/ops.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast {
 

@@ -1,6 +1,6 @@
 // The rows of vmap for optimizer ops, which take lists of tensors and then scalars.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <map>
 #include <numeric>

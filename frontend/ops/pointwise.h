@@ -1,7 +1,7 @@
 // Pointwise ops. Arguments broadcast by numpy's rules; numbers stand for scalars.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

@@ -1,9 +1,9 @@
 // The gradients of pointwise ops. Names: g is the output's cotangent, y the output, x the first
 // input.
-#include "frontend/jvp_rules.h"
-#include "frontend/ops.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/jvp_rules.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // Pooling over [N, C, H, W].
 #pragma once
 
-#include "frontend/operand.h"
 #include "frontend/ops/conv.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

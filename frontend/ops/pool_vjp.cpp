@@ -1,9 +1,9 @@
 // The gradients of pooling. Which element wins a window is constant almost everywhere, so max
 // pooling is linear in all but its choice. Names: g is the output's cotangent, x the first input.
-#include "frontend/jvp_rules.h"
-#include "frontend/ops.h"
-#include "frontend/vjp_rules.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/jvp_rules.h"
+#include "frontend/transforms/vjp_rules.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <algorithm>
 

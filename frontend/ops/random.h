@@ -2,8 +2,8 @@
 // what takes a generator advances it. docs/ops.md says which numbers come out.
 #pragma once
 
-#include "frontend/generator.h"
-#include "frontend/operand.h"
+#include "frontend/tensor/generator.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

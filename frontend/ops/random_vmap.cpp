@@ -1,7 +1,7 @@
 // The rows of vmap for random ops. One key for all examples draws the same numbers for each; keys
 // that differ are drawn from one after the other.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 namespace ballast::vmap_rules {
 

@@ -1,7 +1,7 @@
 // Reductions over axes.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // Taking tensors apart and putting them together.
-#include "frontend/ops.h"
 #include "frontend/ops/call.h"
+#include "frontend/ops/ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Names and semantics are numpy's where numpy has the function, else MindSpore's.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <limits>
 #include <string>

@@ -1,6 +1,6 @@
 // The rows of vmap for shape ops and reductions: the new axis in front is one more to keep.
-#include "frontend/ops.h"
-#include "frontend/vmap_rules.h"
+#include "frontend/ops/ops.h"
+#include "frontend/transforms/vmap_rules.h"
 
 #include <numeric>
 

@@ -1,7 +1,7 @@
 // Softmax and the losses made with it.
 #pragma once
 
-#include "frontend/operand.h"
+#include "frontend/tensor/operand.h"
 
 #include <vector>
 

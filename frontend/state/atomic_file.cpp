@@ -1,6 +1,6 @@
 #include "frontend/state/atomic_file.h"
 
-#include "frontend/error.h"
+#include "frontend/tensor/error.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

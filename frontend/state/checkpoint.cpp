@@ -1,6 +1,6 @@
 #include "frontend/state/checkpoint.h"
 
-#include "frontend/trace.h"
+#include "frontend/program/trace.h"
 
 #include <fmt/ranges.h>
 

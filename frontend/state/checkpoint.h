@@ -7,10 +7,10 @@
 // Not to be called while a function is traced.
 #pragma once
 
-#include "frontend/generator.h"
 #include "frontend/nn/cell.h"
 #include "frontend/nn/optimizer.h"
 #include "frontend/state/safetensors.h"
+#include "frontend/tensor/generator.h"
 
 #include <map>
 #include <string>

@@ -4,7 +4,7 @@
 // the file before a tensor is made of it. Errors name the file and the tensor.
 #pragma once
 
-#include "frontend/tensor.h"
+#include "frontend/tensor/tensor.h"
 
 #include <cstdint>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "frontend/plugin.h"
+#include "frontend/backend/plugin.h"
 #include "tests/mistakes/table.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Every row of the table gives its exact message, and docs/mistakes.md is the table. After a
 // change, BALLAST_WRITE_DOCS=1 writes the document anew.
-#include "frontend/plugin.h"
+#include "frontend/backend/plugin.h"
 #include "frontend/test_support.h"
 #include "tests/mistakes/table.h"
 

@@ -1,8 +1,8 @@
 // The losses of a training run in every mode, and what another framework computed.
 #pragma once
 
+#include "frontend/modes/sink.h"
 #include "frontend/ops/shape.h"
-#include "frontend/sink.h"
 
 #include <gtest/gtest.h>
 
