@@ -241,6 +241,17 @@ TEST(DonationTest, EveryUseAfterwardsIsAnError) {
   }
 }
 
+TEST(DonationTest, AnErrorOfACallWithEightArgumentsNamesItsLine) {
+  auto sum = jit([](Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g,
+                    Tensor h) { return a + b + c + d + e + f + g + h; },
+                 donate({0}));
+  const Tensor x = ramp({2});
+  const int line = __LINE__ + 1;
+  const auto call = [&] { return sum(x, x, x, x, x, x, x, x); };
+  EXPECT_THAT(call, testing::ThrowsMessage<Error>(
+                        HasSubstr(fmt::format("(at donation_test.cpp:{})", line))));
+}
+
 // ---- parameters that share memory, or trade it
 
 TEST(SharedStatesTest, ParametersThatAreAssignedEachOther) {

@@ -156,7 +156,7 @@ class Jit {
         cache_(std::make_shared<JitCache>(options,
                                           "function jitted at " + ballast::to_string(where))) {}
 
-  // fn(args...). Its errors name the line of the call; with more than four arguments, that of jit.
+  // fn(args...). Its errors name the line of the call; with more than eight arguments, that of jit.
   auto operator()(Where where = Where::here()) { return call(where); }
   template <class A>
   auto operator()(const A& a, Where where = Where::here()) {
@@ -174,9 +174,31 @@ class Jit {
   auto operator()(const A& a, const B& b, const C& c, const D& d, Where where = Where::here()) {
     return call(where, a, b, c, d);
   }
-  template <class A, class B, class C, class D, class E, class... More>
-  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const More&... more) {
-    return call(where_, a, b, c, d, e, more...);
+  template <class A, class B, class C, class D, class E>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e,
+                  Where where = Where::here()) {
+    return call(where, a, b, c, d, e);
+  }
+  template <class A, class B, class C, class D, class E, class G>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g,
+                  Where where = Where::here()) {
+    return call(where, a, b, c, d, e, g);
+  }
+  template <class A, class B, class C, class D, class E, class G, class H>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g,
+                  const H& h, Where where = Where::here()) {
+    return call(where, a, b, c, d, e, g, h);
+  }
+  template <class A, class B, class C, class D, class E, class G, class H, class I>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g,
+                  const H& h, const I& i, Where where = Where::here()) {
+    return call(where, a, b, c, d, e, g, h, i);
+  }
+  template <class A, class B, class C, class D, class E, class G, class H, class I, class J,
+            class... More>
+  auto operator()(const A& a, const B& b, const C& c, const D& d, const E& e, const G& g,
+                  const H& h, const I& i, const J& j, const More&... more) {
+    return call(where_, a, b, c, d, e, g, h, i, j, more...);
   }
 
   // Compiles for arguments of these types without running; `arguments` gives the form only.
