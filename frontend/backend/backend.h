@@ -116,8 +116,11 @@ class Device : public std::enable_shared_from_this<Device> {
   void forget_scalars();
   void sync();
 
-  // The ops that ran on it.
-  OpCache& ops() { return ops_; }
+  // The op, prepared for inputs of these types.
+  const PreparedOp& prepared(const std::string& name, const std::vector<Tensor>& inputs,
+                             const Attrs& attrs) {
+    return ops_.get(handle_, name, inputs, attrs);
+  }
 
  private:
   friend class Buffer;

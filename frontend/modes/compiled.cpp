@@ -78,16 +78,18 @@ void Compiled::bind_states() {
   }
 }
 
-// Outputs that take an argument's memory have it as their buffer then.
-void Compiled::bind_donated(const std::vector<Tensor>& arguments) {
+// Returns the memory of the outputs that take an argument's, null for others.
+std::vector<BufferPtr> Compiled::bind_donated(const std::vector<Tensor>& arguments) {
+  std::vector<BufferPtr> taken(outputs_.size());
   size_t index = 0;
   for (const Donated& argument : donated_) {
     if (!argument.output) continue;
-    BufferPtr& taken = output_buffers_[*argument.output];
-    taken = arguments[argument.leaf].buffer_to_donate();
-    bind_state(donated_states_[index], index, taken);
+    BufferPtr& buffer = taken[*argument.output];
+    buffer = arguments[argument.leaf].buffer_to_donate();
+    bind_state(donated_states_[index], index, buffer);
     ++index;
   }
+  return taken;
 }
 
 void Compiled::bind_inputs(const std::vector<Tensor>& arguments) {
@@ -119,11 +121,10 @@ std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments, const Wh
   std::lock_guard lock(mutex_);
   bind_states();
   bind_inputs(arguments);
-  output_buffers_.assign(outputs_.size(), nullptr);
-  bind_donated(arguments);
+  std::vector<BufferPtr> buffers = bind_donated(arguments);
   output_bindings_.clear();
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    BufferPtr& buffer = output_buffers_[i];
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    BufferPtr& buffer = buffers[i];
     if (buffer) continue;
     buffer = take_output(outputs_[i], 1);
     output_bindings_.push_back(BALLAST_INIT(ballast_binding));
@@ -135,12 +136,11 @@ std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments, const Wh
       sizeof(ballast_binding), output_bindings_.data(), output_bindings_.size(),
       sizeof(ballast_binding));
   input_bindings_.clear();  // the call has returned: now the plugin orders releases
-  if (error) output_buffers_.clear();
   check(error);
   std::vector<Tensor> results;
-  results.reserve(outputs_.size());
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    results.push_back(Tensor::of_buffer(outputs_[i].type, std::move(output_buffers_[i])));
+  results.reserve(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    results.push_back(Tensor::of_buffer(outputs_[i].type, std::move(buffers[i])));
   }
   return results;
 }

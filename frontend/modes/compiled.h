@@ -86,7 +86,7 @@ class Compiled {
   void bind_state(State& state, size_t index, const BufferPtr& buffer);
   void bind_states();
   void bind_inputs(const std::vector<Tensor>& arguments);
-  void bind_donated(const std::vector<Tensor>& arguments);
+  std::vector<BufferPtr> bind_donated(const std::vector<Tensor>& arguments);
   void ensure_sink(uint64_t slots);
   BufferPtr take_output(Output& output, uint64_t n);
 
@@ -105,7 +105,6 @@ class Compiled {
   // What one run binds; members, so that a run needs no memory for it.
   InputBindings<ballast_binding> input_bindings_;
   std::vector<ballast_binding> output_bindings_;
-  std::vector<BufferPtr> output_buffers_;
 };
 
 }  // namespace ballast

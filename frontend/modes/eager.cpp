@@ -46,7 +46,7 @@ std::vector<Tensor> launch_op(const std::string& name, const std::vector<Tensor>
   }
   if (!target) target = (current = device()).get();
 
-  const PreparedOp& op = target->ops().get(target->handle(), name, inputs, attrs);
+  const PreparedOp& op = target->prepared(name, inputs, attrs);
   std::vector<Tensor> outputs;
   outputs.reserve(op.outputs.size());
   for (const SharedType& type : op.outputs) {

@@ -14,7 +14,7 @@ std::vector<Tensor> run_print(const std::vector<Tensor>& inputs, const Attrs& at
                               const Bodies&) {
   const std::shared_ptr<Device> where = inputs.size() > 1 ? inputs[1].buffer()->device() : device();
   std::vector<Tensor> operands = inputs;
-  operands[0] = Tensor::of_buffer(inputs[0].type(), where->allocate(0));
+  operands[0] = Tensor::of_buffer(inputs[0].shared_type(), where->allocate(0));
   launch_op("print", operands, attrs);
   return {inputs[0]};
 }

@@ -104,6 +104,8 @@ void append_key(std::string& key, const TensorType& type) {
   append_bytes(key, type.shape.data(), type.shape.size() * sizeof(int64_t));
 }
 
+namespace {
+
 void append_key(std::string& key, const Attrs& attrs) {
   for (const auto& [attr, value] : attrs) {
     key += '\1';
@@ -122,6 +124,8 @@ void append_key(std::string& key, const Attrs& attrs) {
     }
   }
 }
+
+}  // namespace
 
 std::string op_key(const std::string& name, const std::vector<TensorType>& inputs,
                    const Attrs& attrs) {

@@ -41,9 +41,8 @@ class OpCall {
 std::string op_key(const std::string& name, const std::vector<TensorType>& inputs,
                    const Attrs& attrs);
 
-// Its parts.
+// Its part for one input.
 void append_key(std::string& key, const TensorType& type);
-void append_key(std::string& key, const Attrs& attrs);
 
 ballast_str to_abi(const std::string& text);  // borrows
 ballast_tensor_desc to_abi(const TensorType& type);

@@ -174,7 +174,7 @@ void Tensor::donate(const std::shared_ptr<const std::string>& by, const Where& w
 
 Tensor Tensor::to_device() const {
   if (!is_on_host()) return *this;
-  return of_buffer(type(), buffer());
+  return of_buffer(shared_type(), buffer());
 }
 
 std::vector<uint8_t> Tensor::to_host_bytes() const {
