@@ -8,7 +8,17 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kLanes = 16, kTilePixels = kPlaneVectors * kLanes;
+constexpr int64_t kLanes = 16, kPixels = kPlaneVectors * kLanes,
+                  kChannels = kChannelVectors * kLanes;
+
+// What is kept in registers.
+struct Tile {
+  const char* kernel;
+  int64_t channels, pixels;
+  int64_t cycles_per_tap() const { return channels * pixels / (2 * kLanes); }
+};
+constexpr Tile kPixelLanes{"conv_planes", kPlaneRows, kPixels};
+constexpr Tile kChannelLanes{"conv_plane_channels", kChannels, kChannelPixels};
 
 // A convolution of x [batch, groups * channels, in_h, in_w] to [batch, groups * lanes, out_h,
 // out_w].
@@ -21,21 +31,23 @@ struct Problem {
   int64_t reach_w() const { return (kernel_w - 1) * dilation_w / stride_w; }
   int64_t phases() const { return stride_h * stride_w; }
   int64_t taps() const { return kernel_h * kernel_w * channels; }
+  int64_t tiles_of_channels(const Tile& tile) const { return ceil_div(lanes, tile.channels); }
 };
 
 // How a problem is cut into work-groups.
 struct Cut {
+  const Tile* tile;
   int64_t pitch, rows = 0, plane, tiles, elements, blocks;
   int64_t parts, tiles_per_part;
 };
 
-Cut cut_rows(const Problem& p, int64_t pitch, int64_t rows) {
-  Cut cut{pitch, rows};
+Cut cut_rows(const Problem& p, const Tile& tile, int64_t pitch, int64_t rows) {
+  Cut cut{&tile, pitch, rows};
   cut.plane = (rows + p.reach_h()) * pitch;
-  cut.tiles = ceil_div((rows - 1) * pitch + p.out_w, kTilePixels);
+  cut.tiles = ceil_div((rows - 1) * pitch + p.out_w, tile.pixels);
   // Tiles read beyond the last row of results.
   const int64_t last = (p.channels * p.phases() - 1) * cut.plane + p.reach_h() * pitch +
-                       p.reach_w() + cut.tiles * kTilePixels;
+                       p.reach_w() + cut.tiles * tile.pixels;
   const int64_t all = p.channels * p.phases() * cut.plane;
   cut.elements = ceil_div(std::max(last, all), kLanes) * kLanes;
   cut.blocks = ceil_div(p.out_h, rows);
@@ -43,21 +55,22 @@ Cut cut_rows(const Problem& p, int64_t pitch, int64_t rows) {
 }
 
 // The rows that take the least work; none where no rows fit.
-Cut cut_problem(const Problem& p) {
+Cut cut_problem(const Problem& p, const Tile& tile) {
   const int64_t pitch = std::max(p.out_w + p.reach_w(), (p.left + p.in_w - 1) / p.stride_w + 1);
   Cut best{};
   int64_t least = 0;
   for (int64_t rows = 1; rows <= p.out_h; ++rows) {
-    const Cut cut = cut_rows(p, pitch, rows);
-    if (cut.elements > kPlaneElements || cut.tiles * kTilePixels > kPlanePixels) break;
+    const Cut cut = cut_rows(p, tile, pitch, rows);
+    if (cut.elements > kPlaneElements || cut.tiles * tile.pixels > kPlanePixels) break;
     // Tiles, and vectors copied.
-    const int64_t tile_work = cut.tiles * p.taps() * ceil_div(p.lanes, kPlaneRows) * 12;
+    const int64_t tile_work =
+        cut.tiles * p.taps() * p.tiles_of_channels(tile) * tile.cycles_per_tap();
     const int64_t work = cut.blocks * (tile_work + cut.elements / kLanes * 8);
     if (best.rows == 0 || work <= least) best = cut, least = work;
   }
   if (best.rows == 0) return best;
   constexpr int64_t kGroups = 8;
-  const int64_t channel_tiles = ceil_div(p.lanes, kPlaneRows);
+  const int64_t channel_tiles = p.tiles_of_channels(tile);
   const int64_t groups = best.blocks * p.batch * p.groups;
   best.parts = std::clamp<int64_t>(ceil_div(kGroups, groups), 1, channel_tiles);
   best.tiles_per_part = ceil_div(channel_tiles, best.parts);
@@ -65,12 +78,37 @@ Cut cut_problem(const Problem& p) {
   return best;
 }
 
+// The results of a work-group as they are written: rows without gaps are one.
+struct Written {
+  int64_t height, width, rows;
+};
+Written written(const Problem& p, const Cut& cut) {
+  if (cut.blocks == 1 && cut.pitch == p.out_w) return {1, p.out_h * p.out_w, 1};
+  return {p.out_h, p.out_w, cut.rows};
+}
+
+// Channels in the lanes where they fill their tiles, and enough of them for what is transposed.
+// Both kinds need work-groups enough.
+Cut cut_problem(const Problem& p) {
+  constexpr int64_t kLeastTaps = 96, kLeastGroups = 8;
+  const int64_t computed = p.tiles_of_channels(kChannelLanes) * kChannelLanes.channels;
+  if (p.lanes >= kChannelLanes.channels && 8 * p.lanes >= 7 * computed &&
+      p.kernel_h * p.kernel_w > 1 && p.taps() >= kLeastTaps) {
+    const Cut cut = cut_problem(p, kChannelLanes);
+    const bool has_vectors = written(p, cut).width >= kLanes;
+    const int64_t groups = cut.blocks * cut.parts * p.batch * p.groups;
+    if (cut.rows > 0 && has_vectors && groups >= kLeastGroups) return cut;
+  }
+  return cut_problem(p, kPixelLanes);
+}
+
 bool is_taken(const Problem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
   if (p.lanes < kPlaneRows || p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
   if (cut.rows == 0) return false;
-  const double useful = double(p.out_h * p.out_w) / double(cut.blocks * cut.tiles * kTilePixels);
+  const double useful =
+      double(p.out_h * p.out_w) / double(cut.blocks * cut.tiles * cut.tile->pixels);
   return useful >= 0.65;
 }
 
@@ -121,14 +159,15 @@ Operand planes(uint32_t slot, const Problem& p, int64_t channels, int64_t height
 // Room for the weights as conv_planes reads them.
 struct Packed {
   Packed(Workspace& scratch, const Problem& p)
-      : tiles(ceil_div(p.lanes, kPlaneRows)),
+      : rows(cut_problem(p).tile->channels),
+        tiles(ceil_div(p.lanes, rows)),
         groups(p.groups),
-        tile(p.taps() * kPlaneRows),
+        tile(p.taps() * rows),
         slot(scratch.add_floats(groups * tiles * tile)) {}
   // Its taps in dimensions of these extents.
   Operand as(const std::vector<int64_t>& taps) const {
-    Operand operand{slot, DType::kF32, {kPlaneRows}, {1}, {}};
-    int64_t step = kPlaneRows;
+    Operand operand{slot, DType::kF32, {rows}, {1}, {}};
+    int64_t step = rows;
     for (int64_t extent : taps) {
       operand.extents.push_back(extent);
       operand.strides.push_back(step);
@@ -139,7 +178,7 @@ struct Packed {
     return operand;
   }
 
-  int64_t tiles, groups, tile;
+  int64_t rows, tiles, groups, tile;
   uint32_t slot;
 };
 
@@ -164,23 +203,33 @@ struct Epilogue {
   Operand bias, scale, shift, residual;
 };
 
+// Chunks of one length whose weights take half of the nearest cache.
+int64_t chunk_taps(const Problem& p) {
+  constexpr int64_t kMostTaps = 96;
+  return ceil_div(p.taps(), ceil_div(p.taps(), kMostTaps));
+}
+
 // x in slot 0.
 void record_planes(Recorder& recorder, const Problem& p, const Operand& weights, const Epilogue& e,
                    uint32_t out) {
   const Cut cut = cut_problem(p);
+  const Written to = written(p, cut);
+  const auto results = [&](uint32_t slot) { return planes(slot, p, p.lanes, to.height, to.width); };
   std::vector<HostArg> args;
-  for (int64_t value : {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left,
-                        p.kernel_h, p.kernel_w, cut.pitch, cut.plane, cut.rows, cut.elements,
-                        cut.tiles, std::min(kLanes, p.out_w) - 1, cut.parts, cut.tiles_per_part}) {
+  for (int64_t value :
+       {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left, p.kernel_h, p.kernel_w,
+        cut.pitch, cut.plane, to.rows, cut.elements, cut.tiles, std::min(kLanes, to.width) - 1,
+        cut.parts, cut.tiles_per_part, chunk_taps(p)}) {
     args.push_back(number(value));
   }
-  args.insert(args.end(),
-              {planes(0, p, p.channels, p.in_h, p.in_w), weights, e.bias, e.scale, e.shift,
-               e.residual, number(e.parts.has_bias), number(e.parts.has_scale),
-               number(e.parts.has_residual), number(e.parts.has_relu),
-               dense_operand(out, DType::kF32, {p.batch, p.groups, p.lanes, p.out_h * p.out_w}),
-               planes(out, p, p.lanes, p.out_h, p.out_w)});
-  recorder.call(aot_kernel("conv_planes", DeviceClass::kCpu), "conv_planes", args);
+  args.insert(
+      args.end(),
+      {planes(0, p, p.channels, p.in_h, p.in_w), weights, e.bias, e.scale, e.shift,
+       e.parts.has_residual ? results(e.residual.slot) : e.residual, number(e.parts.has_bias),
+       number(e.parts.has_scale), number(e.parts.has_residual), number(e.parts.has_relu),
+       dense_operand(out, DType::kF32, {p.batch, p.groups, p.lanes, p.out_h * p.out_w}),
+       results(out)});
+  recorder.call(aot_kernel(cut.tile->kernel, DeviceClass::kCpu), cut.tile->kernel, args);
 }
 
 Epilogue no_epilogue(const Problem& p) {

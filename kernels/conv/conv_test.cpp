@@ -115,6 +115,20 @@ TEST(Conv, SmallShapes) {
   check(lopsided);
 }
 
+// With as few groups, taps and channels as that takes; more in ChannelsAndPlanes.
+TEST(Conv, ChannelsInTheLanes) {
+  const ConvConfig c = make({8, 11, 1, 17}, 64, 3, 1, 1);
+  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2);
+  const auto xv = x.as<float>(), wv = w.as<float>();
+  const TensorType type{DType::kF32, y_shape(c)};
+  Totals y(8 * 64 * 17);
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    y.add(at_y, double{xv[at_x]} * wv[at_w]);
+  });
+  const Plan plan = plan_conv2d(DeviceClass::kCpu, c, {});
+  expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 99, name_of(c));
+}
+
 TEST(ConvLarge, OddShapes) {
   check(make({2, 3, 17, 19}, 5, 3, 1, 1));
   check(make({1, 7, 13, 11}, 17, 5, 2, 2));
@@ -140,6 +154,11 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({1, 4, 34, 50}, 4, 3, 3, 1, 1, 4));
   check(make({1, 3, 40, 40}, 64, 7, 2, 3));
   check(make({1, 64, 9, 9}, 64, 3, 1, 1, 1, 4));
+  check(make({4, 12, 33, 37}, 120, 3, 1, 1));
+  check(make({8, 12, 39, 44}, 64, 3, 2, 1));
+  check(make({8, 2, 80, 88}, 64, 8, 8));
+  check(make({8, 1, 256, 256}, 64, 16, 16));
+  check(make({4, 24, 20, 16}, 128, 3, 1, 2, 2, 2));
 }
 
 TEST(Conv, EmptyResultsNeedNoLaunchAndEmptySumsAreZero) {
@@ -195,6 +214,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
+    configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
   }

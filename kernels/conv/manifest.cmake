@@ -12,7 +12,9 @@ foreach(tile 6x4 8x3 12x2 12x1)
   ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                  PARAMS taps=${pixels} vectors=${vectors})
 endforeach()
-ballast_kernel(conv_planes CLASSES cpu WIDE GENERATOR conv_planes)
+foreach(lanes planes plane_channels)
+  ballast_kernel(conv_${lanes} CLASSES cpu WIDE GENERATOR conv_${lanes})
+endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)

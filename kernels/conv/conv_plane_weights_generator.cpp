@@ -1,0 +1,79 @@
+// Weights as the kernels over padded planes read them.
+#include "kernels/conv/conv_planes.h"
+
+#include <Halide.h>
+
+#include <string>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+// weights[group][tile][tap][row] as they are read: a tap's numbers for all channels of a
+// tile side by side. source(tap of the window, input channel, output channel, group).
+class ConvPlaneWeights : public Generator<ConvPlaneWeights> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> first_tap{"first_tap"}, tap_step{"tap_step"};  // of a window, which may be flipped
+  Input<Buffer<float, 4>> source{"source"};
+  Output<Buffer<float, 5>> packed{"packed"};  // (row, tap of the window, channel, tile, group)
+
+  void generate() {
+    const Expr rows = packed.dim(0).extent();
+    const Expr lane = min(o * rows, source.dim(2).extent() - rows) + j;
+    packed(j, t, c, o, g) = source(first_tap + t * tap_step, c, lane, g);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 4; ++d) source.dim(d).set_min(0).set_stride(Expr());
+    for (int d = 0; d < 5; ++d) packed.dim(d).set_min(0);
+    Func(packed)
+        .split(j, jo, j, kPlaneRows)
+        .reorder(j, jo, t, c, o, g)
+        .unroll(j)
+        .gpu_blocks(c, o, g)
+        .never_partition_all();
+  }
+
+ private:
+  Var j{"j"}, jo{"jo"}, t{"t"}, c{"c"}, o{"o"}, g{"g"};
+};
+
+// The same for dx of a convolution with strides, whose phases are channels of a convolution of dy:
+// element (c, y, x) of dx is element (y / stride_h, x / stride_w) of the channel (c, y % stride_h,
+// x % stride_w). Tap (tx, ty) of that window is a tap of the weights, or none, which is zero.
+class ConvPhaseWeights : public Generator<ConvPhaseWeights> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, last_y{"last_y"}, last_x{"last_x"};
+  Input<Buffer<float, 5>> source{"source"};   // (kx, ky, channel of dx, channel of dy, group)
+  Output<Buffer<float, 6>> packed{"packed"};  // (row, tx, ty, channel of dy, tile, group)
+
+  void generate() {
+    const Expr phases = stride_h * stride_w, lanes = source.dim(2).extent() * phases;
+    const Expr rows = packed.dim(0).extent(), lane = min(o * rows, lanes - rows) + j;
+    const Expr ky = last_y + (lane / stride_w) % stride_h - ty * stride_h,
+               kx = last_x + lane % stride_w - tx * stride_w;
+    const Expr width = source.dim(0).extent(), height = source.dim(1).extent();
+    const Expr is_tap = kx >= 0 && kx < width && ky >= 0 && ky < height;
+    packed(j, tx, ty, c, o, g) = select(
+        is_tap, source(clamp(kx, 0, width - 1), clamp(ky, 0, height - 1), lane / phases, c, g),
+        0.0f);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) source.dim(d).set_min(0);
+    for (int d = 0; d < 6; ++d) packed.dim(d).set_min(0);
+    Func(packed).reorder(j, tx, ty, c, o, g).gpu_blocks(c, o, g).never_partition_all();
+  }
+
+ private:
+  Var j{"j"}, tx{"tx"}, ty{"ty"}, c{"c"}, o{"o"}, g{"g"};
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPlaneWeights, conv_plane_weights)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPhaseWeights, conv_phase_weights)
