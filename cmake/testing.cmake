@@ -1,11 +1,12 @@
 # How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
 #
-#   ballast_add_test(<target> [NO_DEVICE] [LABELS label...] [TIMEOUT seconds] [SHARDS n]
-#                    [ENVIRONMENT k=v...])
+#   ballast_add_test(<target> [NO_DEVICE] [MANY_PROGRAMS] [LABELS label...] [TIMEOUT seconds]
+#                    [SHARDS n] [ENVIRONMENT k=v...])
 #     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
 #     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
-#     of PoCL compiles one program at a time.
+#     of PoCL compiles one program at a time. MANY_PROGRAMS: most of them for one case only; PoCL's
+#     own cache has to do, since for ours it compiles each kernel once more.
 #   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [SHARDS n])
 #     <target>.oclgrind.1, ...: the filtered cases on the simulator; any report of it is a failure.
 #
@@ -55,10 +56,15 @@ endfunction()
 
 # One entry per OpenCL implementation.
 function(ballast_device_entries target suffix)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "MANY_PROGRAMS" "TIMEOUT" "LABELS;ENVIRONMENT")
+  set(cache "")
+  if(arg_MANY_PROGRAMS)
+    set(cache BALLAST_CACHE_DIR=off)
+  endif()
   set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
   ballast_test_entry(${target}.pocl${suffix} TIMEOUT ${arg_TIMEOUT} LABELS pocl ${arg_LABELS}
-                     ENVIRONMENT BALLAST_DEVICE=pocl ${arg_ENVIRONMENT} COMMAND ${command})
+                     ENVIRONMENT BALLAST_DEVICE=pocl ${cache} ${arg_ENVIRONMENT}
+                     COMMAND ${command})
   if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
     ballast_test_entry(${target}.intel${suffix} TIMEOUT ${arg_TIMEOUT} LABELS intel ${arg_LABELS}
                        ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
@@ -75,7 +81,8 @@ if(BALLAST_SANITIZE)
 endif()
 
 function(ballast_add_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE" "TIMEOUT;SHARDS" "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS" "TIMEOUT;SHARDS"
+                        "LABELS;ENVIRONMENT")
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(${target} PRIVATE ${BALLAST_TEST_OPTIMIZATION})
   endif()
@@ -89,6 +96,9 @@ function(ballast_add_test target)
     endif()
   endif()
   set(common TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS})
+  if(arg_MANY_PROGRAMS)
+    list(PREPEND common MANY_PROGRAMS)
+  endif()
   if(arg_NO_DEVICE)
     ballast_test_entry(${target} TIMEOUT ${arg_TIMEOUT} LABELS pure ${arg_LABELS}
                        ENVIRONMENT ${arg_ENVIRONMENT}

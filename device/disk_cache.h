@@ -16,6 +16,7 @@ class DiskCache {
   static DiskCache from_environment();
   explicit DiskCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
+  bool is_off() const { return folder_.empty(); }
   std::optional<std::string> load(const std::string& name) const;
   // Written to a temporary name and renamed: readers see all of a file or none.
   void store(const std::string& name, const std::string& bytes) const;

@@ -1,6 +1,7 @@
 #include "device/program_cache.h"
 
 #include "device/build_lock.h"
+#include "device/builtins.h"
 #include "device/device.h"
 #include "device/disk_cache.h"
 #include "device/packed_scalars.h"
@@ -77,26 +78,44 @@ struct ProgramCache::Impl {
     return nullptr;
   }
 
-  ProgramHandle build(const Source& source) {
+  // The program, or nothing where it does not compile; `log` says why.
+  ProgramHandle try_build(const std::string& text, const std::string& options,
+                          std::string* log) const {
     const cl_device_id id = device.id();
-    const std::string text = source.packs_scalars ? pack_scalars(source.text) : source.text;
     const char* data = text.data();
     const size_t size = text.size();
     cl_int code = CL_SUCCESS;
     ProgramHandle program(clCreateProgramWithSource(device.context(), 1, &data, &size, &code));
     cl_check(code, "clCreateProgramWithSource");
-    code = clBuildProgram(program.get(), 1, &id, source.options.c_str(), nullptr, nullptr);
-    if (code != CL_SUCCESS) {
-      fail(Code::kBuildFailed, "[build] {}: {} (options \"{}\")\n{}", kernel_names(source.text),
-           cl_code_name(code), source.options, build_log(program.get(), id));
+    code = clBuildProgram(program.get(), 1, &id, options.c_str(), nullptr, nullptr);
+    if (code == CL_SUCCESS) return program;
+    if (log != nullptr) {
+      *log = fmt::format("{} (options \"{}\")\n{}", cl_code_name(code), options,
+                         build_log(program.get(), id));
     }
+    return nullptr;
+  }
+
+  ProgramHandle build(const Source& source) {
+    const std::string text = source.packs_scalars ? pack_scalars(source.text) : source.text;
+    ProgramHandle program;
+    if (device.info().platform == "Portable Computing Language") {
+      if (const std::optional<std::string> builtins = declare_builtins(text)) {
+        program = try_build(*builtins + text, source.options + kWithoutHeader, nullptr);
+      }
+    }
+    std::string log;
+    if (!program) program = try_build(text, source.options, &log);
+    if (!program) fail(Code::kBuildFailed, "[build] {}: {}", kernel_names(source.text), log);
     ++device.counters().programs_built;
     return program;
   }
 
+  // PoCL, asked for a program, first compiles all of its kernels for any local size.
   void store(cl_program program, const std::string& name) {
     size_t size = 0;
-    if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr) !=
+    if (disk.is_off() ||
+        clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr) !=
             CL_SUCCESS ||
         size == 0) {
       return;  // a driver without binaries

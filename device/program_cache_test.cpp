@@ -188,17 +188,15 @@ TEST_F(ProgramCacheTest, DISABLED_ChildFillsTheSharedFolder) {
   }
 }
 
-TEST_F(ProgramCacheTest, SeveralProcessesShareAFolder) {
+void run_children(int count) {
   const std::string self = fs::read_symlink("/proc/self/exe");
-  const std::string pocl_folder = folder_.string() + ".pocl";  // PoCL's cache too is cold
-  setenv("POCL_CACHE_DIR", pocl_folder.c_str(), 1);
   // LeakSanitizer cannot stop the threads of several processes at once; this one is checked.
   const char* sanitizer = getenv("ASAN_OPTIONS");
   setenv("ASAN_OPTIONS",
          ((sanitizer != nullptr ? std::string(sanitizer) + ":" : "") + "detect_leaks=0").c_str(),
          1);
   std::vector<pid_t> children;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < count; ++i) {
     const char* arguments[] = {self.c_str(), "--gtest_also_run_disabled_tests",
                                "--gtest_filter=*DISABLED_ChildFillsTheSharedFolder", nullptr};
     pid_t child = 0;
@@ -212,6 +210,12 @@ TEST_F(ProgramCacheTest, SeveralProcessesShareAFolder) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
+}
+
+TEST_F(ProgramCacheTest, SeveralProcessesShareAFolder) {
+  const std::string pocl_folder = folder_.string() + ".pocl";  // PoCL's cache too is cold
+  setenv("POCL_CACHE_DIR", pocl_folder.c_str(), 1);
+  run_children(5);
   unsetenv("POCL_CACHE_DIR");
   fs::remove_all(pocl_folder);
   EXPECT_EQ(files().size(), 4u) << "no temporary files are left";
@@ -219,6 +223,22 @@ TEST_F(ProgramCacheTest, SeveralProcessesShareAFolder) {
   ProgramCache cache(*device_);
   for (int number = 120; number < 124; ++number) cache.get(numbered_source(number));
   EXPECT_EQ(built(), before);
+}
+
+TEST_F(ProgramCacheTest, OffNoKernelIsCompiledBeforeItRuns) {
+  if (device_->info().platform != "Portable Computing Language") GTEST_SKIP() << "of PoCL's cache";
+  const fs::path pocl_folder = folder_ / "pocl";
+  fs::create_directories(pocl_folder);
+  setenv("POCL_CACHE_DIR", pocl_folder.c_str(), 1);
+  setenv("BALLAST_CACHE_DIR", "off", 1);
+  run_children(1);
+  unsetenv("POCL_CACHE_DIR");
+  size_t programs = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(pocl_folder)) {
+    if (entry.path().filename() == "program.bc") ++programs;
+    EXPECT_NE(entry.path().extension(), ".so") << entry.path();
+  }
+  EXPECT_EQ(programs, 4u);
 }
 
 TEST(DiskCache, StoresAnyBytesAndFindsItsFolder) {
