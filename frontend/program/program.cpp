@@ -107,6 +107,12 @@ Program eliminate_dead_code(const Program& program) {
 
 namespace {
 
+std::vector<Tensor> captured_values(const Program& program) {
+  std::vector<Tensor> values;
+  for (const auto& captured : program.captured) values.push_back(captured.value);
+  return values;
+}
+
 // Where each variable is read last: an equation's number, or equations.size() for the end.
 std::unordered_map<const Variable*, size_t> last_uses(const Program& program) {
   std::unordered_map<const Variable*, size_t> last;
@@ -124,8 +130,13 @@ std::unordered_map<const Variable*, size_t> last_uses(const Program& program) {
 }  // namespace
 
 void Environment::enter(const Program& program, const std::vector<Tensor>& inputs) {
+  enter(program, inputs, captured_values(program));
+}
+
+void Environment::enter(const Program& program, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& captured) {
   for (size_t i = 0; i < program.inputs.size(); ++i) set(program.inputs[i], inputs.at(i));
-  for (const auto& captured : program.captured) set(captured.var, captured.value);
+  for (size_t i = 0; i < program.captured.size(); ++i) set(program.captured[i].var, captured.at(i));
   for (const auto& state : program.states) set(state.var, state.parameter.value());
 }
 
@@ -151,9 +162,14 @@ void Environment::assign_effects(const Program& program) const {
 }
 
 std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs) {
+  return eval(program, inputs, captured_values(program));
+}
+
+std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& captured) {
   std::unordered_map<const Variable*, size_t> last = last_uses(program);
   Environment environment;
-  environment.enter(program, inputs);
+  environment.enter(program, inputs, captured);
   for (size_t i = 0; i < program.equations.size(); ++i) {
     const Equation& equation = program.equations[i];
     environment.run(equation);

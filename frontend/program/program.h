@@ -84,6 +84,9 @@ class Environment {
  public:
   // Sets inputs, captured tensors and states.
   void enter(const Program& program, const std::vector<Tensor>& inputs);
+  // With other tensors in the place of those captured.
+  void enter(const Program& program, const std::vector<Tensor>& inputs,
+             const std::vector<Tensor>& captured);
   void set(const Var& var, const Tensor& value) { values_[var.get()] = value; }
   void drop(const Var& var) { values_.erase(var.get()); }
   Tensor get(const Atom& atom) const;
@@ -98,5 +101,8 @@ class Environment {
 // Runs the program through apply_primitive(): op by op on the device, or into the enclosing trace.
 // Effects are assigned at the end.
 std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs);
+// With other tensors in the place of those captured.
+std::vector<Tensor> eval(const Program& program, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& captured);
 
 }  // namespace ballast

@@ -13,6 +13,7 @@ thread_local std::vector<Trace*> open_traces;
 std::vector<TensorType> types_of_inputs(const std::string& primitive,
                                         const std::vector<Tensor>& inputs) {
   std::vector<TensorType> types;
+  types.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_defined(primitive, i, inputs[i]);
     types.push_back(inputs[i].type());
@@ -70,6 +71,7 @@ std::vector<Tensor> Trace::add_equation(const std::string& primitive,
                                         const std::vector<Tensor>& inputs, const Attrs& attrs,
                                         const Where& where, const Bodies& bodies) {
   Equation equation{primitive, {}, attrs, {}, where, bodies};
+  equation.inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) equation.inputs.push_back(atom_of(input, primitive));
   std::vector<Tensor> outputs;
   for (TensorType& type : infer(primitive, types_of_inputs(primitive, inputs), attrs, bodies)) {

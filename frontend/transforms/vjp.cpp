@@ -262,7 +262,8 @@ std::vector<Tensor> differentiated(const FlatFunction& fn, const std::vector<Ten
          "[grad] the function returns {} tensors, expected the loss alone; pass has_aux for more",
          program.outputs.size());
   }
-  return eval(reverse(program, inputs, request.weights), leaves);
+  if (Trace::current()) return eval(reverse(program, inputs, request.weights), leaves);
+  return eval(*request.cache->find(program, inputs, request.weights), program, leaves);
 }
 
 }  // namespace

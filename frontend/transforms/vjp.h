@@ -5,6 +5,7 @@
 
 #include "frontend/modes/jit.h"
 #include "frontend/transforms/flattened.h"
+#include "frontend/transforms/grad_cache.h"
 #include "frontend/transforms/linearize.h"
 
 #include <optional>
@@ -35,6 +36,7 @@ struct GradRequest {
   std::vector<Parameter> weights;
   bool has_aux = false;
   Where where;  // the user's line, for errors that name none
+  std::shared_ptr<GradCache> cache = std::make_shared<GradCache>();
 };
 
 // `leaf_counts`: leaves per argument. Returns value leaves, then gradients.
