@@ -9,11 +9,11 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, true, true, 1},
-                                 {"12x32", 12, 2, true, false, 1.25},
-                                 {"1x256", 1, 16, true, false, 1},
-                                 {"6x64_strided", 6, 4, false, false, 1},
-                                 {"12x32_strided", 12, 2, false, false, 1.25}};
+constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, MatmulStore::kLanes, true, 1},
+                                 {"12x32", 12, 2, MatmulStore::kLanes, false, 1.25},
+                                 {"1x256", 1, 16, MatmulStore::kLanes, false, 1},
+                                 {"16x32_turned", 16, 2, MatmulStore::kRows, false, 1.03},
+                                 {"6x64_strided", 6, 4, MatmulStore::kElements, false, 1}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -51,8 +51,8 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 
 }  // namespace
 
-const MatmulTile kMatmulVector = {"vector", 1, 1, false, false, 1};
-const MatmulTile kMatmulDot = {"dot", 1, 1, false, false, 1};
+const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, false, 1};
+const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, false, 1};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -127,6 +127,20 @@ bool can_read_directly(const MatmulSide& side, const MatmulTile& tile) {
   return side.stride == 1 && side.extent >= tile.lanes();
 }
 
+bool can_store(const MatmulProblem& p, const MatmulChoice& c) {
+  const int64_t along_rows = c.swapped ? p.c.column : p.c.row;
+  const int64_t along_lanes = c.swapped ? p.c.row : p.c.column;
+  switch (c.tile->store) {
+    case MatmulStore::kLanes:
+      return along_lanes == 1 && p.lanes(c).extent >= c.tile->lanes();
+    case MatmulStore::kRows:
+      return along_rows == 1 && p.rows(c).extent >= c.tile->rows;
+    case MatmulStore::kElements:
+      return true;
+  }
+  return false;
+}
+
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
   if (can_read_directly(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
@@ -142,7 +156,7 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
   if (c.pack == MatmulPack::kNone && k >= 256 && lanes.k_stride % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % kMatmulLanes != 0) ns *= kUnalignedPenalty;
-  if (!c.tile->stores_vectors) ns += kScalarStoreNs * rows.extent * lanes.extent;
+  if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
   if (c.pack != MatmulPack::kNone) {
@@ -185,14 +199,11 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
     for (const MatmulTile& tile : kTiles) {
       MatmulChoice c{swapped, &tile};
       const MatmulSide& lanes = p.lanes(c);
-      // Kernels that store vectors take the bias along the lanes, the others along the rows; where
+      // Kernels that store along the lanes take the bias there, the others along the rows; where
       // there is one row only, a bias is a single number.
-      const bool is_vector = p.rows(c).extent == 1;
-      if (tile.stores_vectors == swapped && !(tile.stores_vectors && is_vector)) continue;
-      if (tile.stores_vectors &&
-          ((swapped ? p.c.row : p.c.column) != 1 || lanes.extent < tile.lanes())) {
-        continue;
-      }
+      const bool is_vector = p.rows(c).extent == 1, by_lanes = tile.store == MatmulStore::kLanes;
+      if (by_lanes == swapped && !(by_lanes && is_vector)) continue;
+      if (!can_store(p, c)) continue;
       if (tile.rows == 1 && !is_vector) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {
         c.pack = pack;

@@ -22,12 +22,16 @@ struct MatmulSide {
   std::array<int64_t, kMatmulBatch> batch{};
 };
 
+// How a tile is stored: as vectors along the lanes or along the rows, of outputs that are dense
+// there and no narrower than a tile, or element by element.
+enum class MatmulStore { kLanes, kRows, kElements };
+
 struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
-  bool stores_vectors;  // of outputs that are dense along the lanes and no narrower than a tile
-  bool has_plain;       // a variant without an epilogue
-  double cost;          // of a multiply-add, relative
+  MatmulStore store;
+  bool has_plain;  // a variant without an epilogue
+  double cost;     // of a multiply-add, relative
   int64_t lanes() const { return vectors * kMatmulLanes; }
 };
 

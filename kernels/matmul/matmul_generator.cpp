@@ -1,7 +1,8 @@
-// C = epilogue(A B) in f32, one or many products at once, in two kernels:
+// C = epilogue(A B) in f32, one or many products at once:
 //
 //   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is read as
 //                   broadcast scalars; B comes in vectors of 16 lanes.
+//                   matmul_turned_generator.cpp has one more kind of them.
 //   matmul_general  any strides; for GPUs, and on CPUs for products too small to be worth packing.
 //
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the

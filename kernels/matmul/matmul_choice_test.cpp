@@ -1,0 +1,107 @@
+// The ways to compute one product (matmul_choice.h): that they agree, and which one is taken.
+#include "kernels/matmul/matmul_choice.h"
+#include "kernels/test_support.h"
+
+#include <array>
+#include <set>
+
+namespace ballast::kernels::testing {
+namespace {
+
+struct Epilogue {
+  bool has_bias;
+  const char* activation;
+  bool has_residual;
+};
+constexpr Epilogue kEpilogues[] = {{false, "none", false},
+                                   {true, "none", false},
+                                   {true, "relu", true},
+                                   {false, "relu_grad", false},
+                                   {true, "gelu_tanh", false}};
+
+std::vector<MatmulChoice> choices_of(const MatmulConfig& config) {
+  return matmul_choices(DeviceClass::kCpu, make_matmul_problem(config, MatmulSlots(config)));
+}
+
+std::vector<HostTensor> inputs_of(const MatmulConfig& c, int64_t products) {
+  const auto many = [&](int64_t elements, uint32_t seed) {
+    return random_f32({products * elements}, seed);
+  };
+  std::vector<HostTensor> inputs = {many(c.m * c.k, 1), many(c.k * c.n, 2)};
+  if (c.has_bias) inputs.push_back(random_f32({c.n}, 3));
+  if (c.has_residual || c.activation == "relu_grad") inputs.push_back(many(c.m * c.n, 4));
+  return inputs;
+}
+
+// Adds the names of the tiles that served.
+void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles) {
+  const int64_t products = c.batch.empty() ? 1 : c.batch[0].extent;
+  for (const Epilogue& epilogue : kEpilogues) {
+    c.has_bias = epilogue.has_bias;
+    c.activation = epilogue.activation;
+    c.has_residual = epilogue.has_residual;
+    const std::vector<HostTensor> inputs = inputs_of(c, products);
+    const TensorType type{DType::kF32, {products * c.m * c.n}};
+    const std::vector<MatmulChoice> choices = choices_of(c);
+    const auto run = [&](const MatmulChoice& choice) {
+      return run_plan(plan_matmul_as(DeviceClass::kCpu, c, choice), inputs, type).bytes;
+    };
+    const std::vector<uint8_t> expected = run(choices.front());
+    for (const MatmulChoice& choice : choices) {
+      if (choice.tile == nullptr) continue;
+      tiles.insert(choice.tile->name);
+      EXPECT_EQ(run(choice), expected)
+          << c.m << "x" << c.n << "x" << c.k << " " << choice.tile->name << " swapped "
+          << choice.swapped << " pack " << static_cast<int>(choice.pack) << " bias " << c.has_bias
+          << " " << c.activation;
+    }
+  }
+}
+
+// On edges of tiles, panels, vectors and unrolled steps of k.
+TEST(MatmulChoice, AllGiveTheSameBits) {
+  std::set<std::string> tiles;
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {5, 17, 3}, {64, 33, 19}, {33, 64, 8}, {31, 16, 6}, {70, 50, 21}, {1, 300, 7}}) {
+    if (is_too_large(4 * m * n)) continue;
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        expect_all_agree({m, n, k, transpose_a, transpose_b}, tiles);
+      }
+    }
+  }
+  if (is_simulated()) return;
+  const std::set<std::string> all = {"6x64",         "12x32",        "1x256",
+                                     "16x32_turned", "6x64_strided", "vector"};
+  EXPECT_EQ(tiles, all);
+}
+
+TEST(MatmulChoice, AllGiveTheSameBitsInBatches) {
+  std::set<std::string> tiles;
+  MatmulConfig c{18, 35, 9, false, true};
+  c.batch = {{3, c.m * c.k, c.k * c.n, c.m * c.n}};
+  if (is_simulated()) {  // which executes ten million instructions in a minute
+    c.m = 17, c.k = 5;
+    c.batch = {{2, c.m * c.k, c.k * c.n, c.m * c.n}};
+  }
+  expect_all_agree(c, tiles);
+}
+
+std::string tile_of(const MatmulConfig& config) {
+  const std::vector<MatmulChoice> choices = choices_of(config);
+  const auto less = [](const MatmulChoice& x, const MatmulChoice& y) {
+    return x.nanoseconds < y.nanoseconds;
+  };
+  const MatmulChoice& best = *std::min_element(choices.begin(), choices.end(), less);
+  return best.tile == nullptr ? "general" : best.tile->name;
+}
+
+TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
+  EXPECT_EQ(tile_of({1024, 1024, 1024}), "6x64");
+  EXPECT_EQ(tile_of({64, 512, 784, false, true}), "16x32_turned");  // weights [out, in]
+  EXPECT_EQ(tile_of({64, 512, 512}), "6x64");
+  EXPECT_EQ(tile_of({1024, 1, 1024}), "dot");
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
