@@ -14,8 +14,7 @@ using namespace Halide;
 class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
  public:
   void generate() {
-    pad();
-    find_places();
+    make_planes();
     sum();
     store();
   }
@@ -28,14 +27,13 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     write.reorder({results[0], channel, column, results[3], results[4], tile, part, g, n});
     write.vectorize(results[0]).unroll(channel);
     write.gpu_blocks(part, g, n).never_partition_all();
-    const Expr is_plain = has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
     for (Func func : turned) {
       func.compute_at(out, column).store_in(MemoryType::Register);
       func.bound_extent(l, kLanes).bound_extent(j, kLanes);
       for (const Var& one : {v, x, y_, o, p, g, n}) func.bound_extent(one, 1);
       func.vectorize(l).unroll(j);
     }
-    turned.back().specialize(is_plain);
+    turned.back().specialize(is_plain());
     turned.back().specialize(has_residual == 0);
     schedule_planes(LoopLevel(out, part));
     schedule_product(tile);

@@ -13,8 +13,7 @@ using namespace Halide;
 class ConvPlanes : public PlanesGenerator<ConvPlanes> {
  public:
   void generate() {
-    pad();
-    find_places();
+    make_planes();
     sum();
     store();
   }
@@ -26,9 +25,8 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     write.allow_race_conditions();
     write.reorder({results[0], results[1], results[2], results[3], tile, part, g, n});
     write.gpu_blocks(part, g, n).never_partition_all();
-    const Expr is_plain = has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
     const Expr is_wide = last_lane == kLanes - 1;
-    write.specialize(is_wide && is_plain).vectorize(results[0]);
+    write.specialize(is_wide && is_plain()).vectorize(results[0]);
     write.specialize(is_wide && has_residual == 0).vectorize(results[0]);
     write.specialize(is_wide).vectorize(results[0]);
 

@@ -65,6 +65,17 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     return min(tile * tile_rows, out.dim(2).extent() - tile_rows) + row;
   }
 
+  // The padded planes, and where a window's taps lie in them.
+  void make_planes() {
+    pad();
+    find_places();
+  }
+
+  // Whether the sums are the results.
+  Expr is_plain() const {
+    return has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
+  }
+
   // Element (x, y) of a padded channel lies at row y / stride_h, column x / stride_w of the plane
   // of its phase.
   void pad() {

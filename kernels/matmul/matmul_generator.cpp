@@ -32,7 +32,7 @@ using namespace Halide;
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
-class MatmulTiles : public MatmulKernel<MatmulTiles> {
+class MatmulTiles : public MatmulPanels<MatmulTiles> {
  public:
   GeneratorParam<int> rows{"rows", 12};
   GeneratorParam<int> vectors{"vectors", 2};
@@ -40,37 +40,16 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   GeneratorParam<bool> plain{"plain", false};
   GeneratorParam<bool> columns{"columns", false};
 
-  // [first row of a tile][row][k]; without `columns` the rows are all first ones.
-  Input<Buffer<float, 6>> a{"a"};
-  // [k][first lane of a panel][vector][lane]: vectors lie a constant apart, so that a step of k is
-  // one address.
-  Input<Buffer<float, 7>> b{"b"};
-  Input<Buffer<float, 1>> bias{"bias"};
-  Input<Buffer<float, 5>> extra{"extra"};
-  Input<int> panel_step{"panel_step"};  // from one panel of B to the next
-  Input<int> last_panel{"last_panel"};  // where the last one begins
-  Input<int> tiles_per_group{"tiles_per_group"};
-  Input<int> has_bias{"has_bias"};
-  Input<int> activation{"activation"};
-  Input<int> extra_mode{"extra_mode"};
-  Output<Buffer<float, 5>> out{"out"};
-
   void generate() {
     // Algorithm.
     const int width = vectors * kLanes;
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
-    const Expr steps = a.dim(0).extent();
-    const RDom k({{0, kUnrolled}, {0, steps / kUnrolled}}, "k"), rest(0, steps % kUnrolled, "rest");
     Func product("product"), staged("staged");
-    product(at) = 0.0f;
-    for (const Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
-      product(at) = fused_multiply_add(
-          a((columns ? std::vector<Expr>{step, y, first_row(t)}
-                     : std::vector<Expr>{step, 0, row_of(t, y)}) +
-            batch),
-          b(std::vector<Expr>{l, v, min(p * panel_step, last_panel), step} + batch), product(at));
-    }
+    sum_over_k(product, at, [&](const Expr& step) {
+      return columns ? std::vector<Expr>{step, y, first_row(t)}
+                     : std::vector<Expr>{step, 0, row_of(t, y)};
+    });
     staged(at) = product(at);
     Func lane_bias;
     if (!plain) lane_bias = add_epilogue(staged, which);
@@ -121,8 +100,6 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   }
 
  private:
-  static constexpr int kUnrolled = 4;
-
   Expr first_row(const Expr& number) const {
     return max(min(number * rows, out.dim(1).extent() - rows), 0);
   }
@@ -135,20 +112,13 @@ class MatmulTiles : public MatmulKernel<MatmulTiles> {
   }
 
   void set_layouts() {
-    set_any_layout(a);
-    set_any_layout(b);
-    set_any_layout(extra);
-    set_any_layout(out);
+    set_panel_layouts(vectors);
     if (columns) {
       a.dim(1).set_stride(1).set_extent(rows);
       a.dim(2).set_stride(1);
     } else {
       a.dim(0).set_stride(1);
     }
-    b.dim(0).set_stride(1).set_extent(kLanes);
-    b.dim(1).set_stride(kLanes).set_extent(vectors);
-    b.dim(2).set_stride(1);
-    bias.dim(0).set_min(0);
     if (!dense_store) return;
     extra.dim(0).set_stride(1);
     out.dim(0).set_stride(1);

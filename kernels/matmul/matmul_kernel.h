@@ -65,4 +65,60 @@ class MatmulKernel : public Halide::Generator<Derived> {
   }
 };
 
+// What the kernels that read panels of B share: their arguments, and the sums of a tile.
+template <class Derived>
+class MatmulPanels : public MatmulKernel<Derived> {
+ public:
+  // [first row of a tile][row][k]; but for matmul_tiles' `columns` the rows are all first ones.
+  Halide::GeneratorInput<Halide::Buffer<float, 6>> a{"a"};
+  // [k][first lane of a panel][vector][lane]: vectors lie a constant apart, so that a step of k is
+  // one address.
+  Halide::GeneratorInput<Halide::Buffer<float, 7>> b{"b"};
+  Halide::GeneratorInput<Halide::Buffer<float, 1>> bias{"bias"};
+  Halide::GeneratorInput<Halide::Buffer<float, 5>> extra{"extra"};
+  Halide::GeneratorInput<int> panel_step{"panel_step"};  // from one panel of B to the next
+  Halide::GeneratorInput<int> last_panel{"last_panel"};  // where the last one begins
+  Halide::GeneratorInput<int> tiles_per_group{"tiles_per_group"};
+  Halide::GeneratorInput<int> has_bias{"has_bias"};
+  Halide::GeneratorInput<int> activation{"activation"};
+  Halide::GeneratorInput<int> extra_mode{"extra_mode"};
+  Halide::GeneratorOutput<Halide::Buffer<float, 5>> out{"out"};
+
+ protected:
+  using MatmulKernel<Derived>::l;
+  using MatmulKernel<Derived>::v;
+  using MatmulKernel<Derived>::p;
+  using MatmulKernel<Derived>::batch;
+  static constexpr int kUnrolled = 4;  // steps of k
+
+  // product(at), whose first coordinates are lane and vector: the fma chain over k from +0.
+  // place(step): of A's element, without the batch.
+  template <class Place>
+  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place) {
+    const Halide::Expr steps = a.dim(0).extent();
+    k = Halide::RDom({{0, kUnrolled}, {0, steps / kUnrolled}}, "k");
+    rest = Halide::RDom(0, steps % kUnrolled, "rest");
+    product(at) = 0.0f;
+    for (const Halide::Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
+      const Halide::Expr first = Halide::min(p * panel_step, last_panel);
+      product(at) =
+          fused_multiply_add(a(place(step) + batch),
+                             b(std::vector<Halide::Expr>{l, v, first, step} + batch), product(at));
+    }
+  }
+
+  void set_panel_layouts(int vectors) {
+    set_any_layout(a);
+    set_any_layout(b);
+    set_any_layout(extra);
+    set_any_layout(out);
+    b.dim(0).set_stride(1).set_extent(kLanes);
+    b.dim(1).set_stride(kLanes).set_extent(vectors);
+    b.dim(2).set_stride(1);
+    bias.dim(0).set_min(0);
+  }
+
+  Halide::RDom k, rest;
+};
+
 }  // namespace ballast::kernels

@@ -19,34 +19,17 @@ namespace {
 
 using namespace Halide;
 
-class MatmulTurned : public MatmulKernel<MatmulTurned> {
+// `out` has at least 16 contiguous rows; the bias lies along them.
+class MatmulTurned : public MatmulPanels<MatmulTurned> {
  public:
-  // As matmul_tiles has them, where they are described.
-  Input<Buffer<float, 6>> a{"a"};
-  Input<Buffer<float, 7>> b{"b"};
-  Input<Buffer<float, 1>> bias{"bias"};  // along the rows
-  Input<Buffer<float, 5>> extra{"extra"};
-  Input<int> panel_step{"panel_step"};
-  Input<int> last_panel{"last_panel"};
-  Input<int> tiles_per_group{"tiles_per_group"};
-  Input<int> has_bias{"has_bias"};
-  Input<int> activation{"activation"};
-  Input<int> extra_mode{"extra_mode"};
-  Output<Buffer<float, 5>> out{"out"};  // [lane][row], at least 16 rows, contiguous
-
   void generate() {
     // Algorithm.
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
     const std::vector<Expr> at = std::vector<Expr>{l, v, y, half} + which;
-    const Expr steps = a.dim(0).extent();
-    const RDom k({{0, kUnrolled}, {0, steps / kUnrolled}}, "k"), rest(0, steps % kUnrolled, "rest");
     Func product("product"), staged("staged"), block("block");
-    product(at) = 0.0f;
-    for (const Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
-      product(at) = fused_multiply_add(
-          a(std::vector<Expr>{step, 0, first_row(t) + half * kHalf + y} + batch),
-          b(std::vector<Expr>{l, v, min(p * panel_step, last_panel), step} + batch), product(at));
-    }
+    sum_over_k(product, at, [&](const Expr& step) {
+      return std::vector<Expr>{step, 0, first_row(t) + half * kHalf + y};
+    });
     staged(std::vector<Expr>{l, v, y} + which) =
         product(std::vector<Expr>{l, v, y % kHalf, y / kHalf} + which);
     add_epilogue(staged, which);
@@ -94,7 +77,7 @@ class MatmulTurned : public MatmulKernel<MatmulTurned> {
   }
 
  private:
-  static constexpr int kUnrolled = 4, kHalf = 8, kRows = 16, kVectors = 2;
+  static constexpr int kHalf = 8, kRows = 16, kVectors = 2;
   static constexpr int kWidth = kVectors * kLanes;
 
   Expr first_row(const Expr& number) const {
@@ -120,15 +103,8 @@ class MatmulTurned : public MatmulKernel<MatmulTurned> {
   }
 
   void set_layouts() {
-    set_any_layout(a);
-    set_any_layout(b);
-    set_any_layout(extra);
-    set_any_layout(out);
+    set_panel_layouts(kVectors);
     a.dim(0).set_stride(1);
-    b.dim(0).set_stride(1).set_extent(kLanes);
-    b.dim(1).set_stride(kLanes).set_extent(kVectors);
-    b.dim(2).set_stride(1);
-    bias.dim(0).set_min(0);
     out.dim(1).set_stride(1);
     out.dim(0).set_stride(Expr());
   }
