@@ -1,6 +1,7 @@
 #include "device/pool.h"
 
 #include "device/error.h"
+#include "device/region.h"
 
 #include <algorithm>
 #include <atomic>
@@ -76,6 +77,7 @@ double PoolStats::fragmentation() const {
 
 struct Pool::Impl {
   cl_context context;
+  cl_device_id device;
   uint64_t configured_limit;
   uint64_t limit;      // the smaller of the configured one and the device's memory
   uint64_t max_block;  // largest single driver allocation
@@ -177,13 +179,8 @@ struct Pool::Impl {
 
   bool add_region(uint64_t size) {
     if (size > max_block || stats.reserved > limit || size > limit - stats.reserved) return false;
-    cl_int code = CL_SUCCESS;
-    MemHandle mem(clCreateBuffer(context, CL_MEM_READ_WRITE, size, nullptr, &code));
-    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
-        code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) {
-      return false;
-    }
-    cl_check(code, "clCreateBuffer");
+    MemHandle mem = make_region(context, device, size);
+    if (!mem) return false;
     Region& region = regions.emplace_back();
     region.number = regions_made++;
     region.size = size;
@@ -222,6 +219,7 @@ Pool::Pool(cl_context context, uint64_t limit, uint64_t alignment) : impl_(new I
   // PoCL commits memory at first use, so the device's own bounds are checked here.
   const uint64_t memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   impl_->context = context;
+  impl_->device = device;
   impl_->configured_limit = limit;
   impl_->limit = limit == 0 ? memory : std::min(limit, memory);
   impl_->max_block = device_value<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);

@@ -141,10 +141,12 @@ struct RecorderHooks {
   static void stash() noexcept { recording->failure_ = std::current_exception(); }
 };
 
-bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length) {
-  constexpr int64_t kBytes = 8 << 20, kLine = 64;
+bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length,
+                   int64_t least_bytes) {
+  constexpr int64_t kLine = 64;
   const int64_t bytes = length * 4;
-  return device_class == device::DeviceClass::kCpu && bytes % kLine == 0 && lines * bytes >= kBytes;
+  return device_class == device::DeviceClass::kCpu && bytes % kLine == 0 &&
+         lines * bytes >= least_bytes;
 }
 
 Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape) {

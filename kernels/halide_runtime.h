@@ -51,14 +51,20 @@ struct SourceRules {
   bool streams = false;
 };
 
+// Results of so many bytes may go past the caches, which would have kept little of them; those that
+// hold nothing else up wait for twice as many.
+constexpr int64_t kStreamedBytes = 4 << 20, kStreamedRowsBytes = 2 * kStreamedBytes;
 // Whether a CPU should write dense lines of `length` such elements past its caches: they are whole
-// cache lines, and so many that the caches would keep little of them for whoever reads them.
-bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length);
+// cache lines, and `least_bytes` of them.
+bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length,
+                   int64_t least_bytes);
 
 class Recorder {
  public:
   explicit Recorder(SourceRules rules = {}) : rules_(std::move(rules)) {}
 
+  // SourceRules::streams of the calls that follow.
+  void set_streams(bool streams) { rules_.streams = streams; }
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
   // The launches so far; leaves the recorder empty.

@@ -16,8 +16,8 @@ TensorType rows_type(int64_t rows) { return {DType::kF32, {rows, kLength}}; }
 void expect_same_rows(const PlanOfRows& plan, std::vector<HostTensor> shared,
                       const std::vector<TensorType>& more = {}) {
   if (is_too_large(kRows * kLength)) GTEST_SKIP() << "too slow on the simulator";
-  ASSERT_TRUE(should_stream(DeviceClass::kCpu, kRows, kLength));
-  ASSERT_FALSE(should_stream(DeviceClass::kCpu, kFewRows, kLength));
+  ASSERT_TRUE(should_stream(DeviceClass::kCpu, kRows, kLength, kStreamedRowsBytes));
+  ASSERT_FALSE(should_stream(DeviceClass::kCpu, kFewRows, kLength, kStreamedBytes));
   const HostTensor x = random_f32({kRows, kLength}, 5);
   const std::vector<float> values = x.as<float>();
   const auto results = [&](int64_t first, int64_t rows) {
@@ -76,6 +76,20 @@ TEST(Streams, LayerNorm) {
   expect_same_rows(
       [&](int64_t rows) { return plan_layer_norm(DeviceClass::kCpu, rows, kLength, 1e-5f); },
       {random_f32({kLength}, 6), random_f32({kLength}, 7)}, {statistic, statistic});
+}
+
+TEST(Streams, Matmul) {
+  for (const char* activation : {"none", "relu"}) {
+    MatmulConfig config;
+    config.n = config.k = kLength;
+    config.activation = activation;
+    expect_same_rows(
+        [&](int64_t rows) {
+          config.m = rows;
+          return plan_matmul(DeviceClass::kCpu, config);
+        },
+        {random_f32({kLength, kLength}, 6)});
+  }
 }
 
 }  // namespace

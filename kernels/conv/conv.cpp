@@ -30,6 +30,12 @@ bool is_empty(const Shape& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
+// Whether the planes of a product's results go past the caches: then nothing is gained by holding
+// them back until they can be written in long runs, as the kernels over padded planes do.
+bool streams_pixels(DeviceClass device_class, int64_t planes, const ConvConfig& c) {
+  return should_stream(device_class, planes, c.height * c.width, kStreamedBytes);
+}
+
 std::vector<HostArg> geometry(const ConvConfig& c) {
   std::vector<HostArg> args;
   for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
@@ -49,11 +55,13 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
-  if (device_class == DeviceClass::kCpu && is_planes(c)) return plan_conv2d_planes(c, e);
   // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
-  const bool stores_pixels = device_class == DeviceClass::kCpu && e.has_bias;
-  if (is_product(c, e) && !stores_pixels) return plan_conv2d_product(device_class, c, e);
-  if (device_class == DeviceClass::kCpu) {
+  const bool is_cpu = device_class == DeviceClass::kCpu;
+  const bool multiplies = is_product(c, e) && !(is_cpu && e.has_bias);
+  const bool streams = streams_pixels(device_class, c.batch * c.out_channels, c);
+  if (is_cpu && is_planes(c) && !(multiplies && streams)) return plan_conv2d_planes(c, e);
+  if (multiplies) return plan_conv2d_product(device_class, c, e);
+  if (is_cpu) {
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
@@ -79,7 +87,8 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
-  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c)) {
+  const bool streams = streams_pixels(device_class, c.batch * c.in_channels, c);
+  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) && !(is_product(c) && streams)) {
     return plan_conv2d_input_grad_planes(c);
   }
   if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);

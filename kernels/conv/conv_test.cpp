@@ -144,6 +144,8 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({1, 48, 28, 28}, 48, 3, 2, 1));
   check(make({1, 16, 32, 32}, 32, 3, 1, 1));
   check(make({2, 64, 16, 16}, 128, 1));
+  check(make({2, 3, 120, 96}, 48, 1));  // results that go past the caches
+  check(make({2, 48, 120, 96}, 3, 1));
   check(make({1, 3, 64, 64}, 192, 16, 16));
   check(make({2, 32, 30, 31}, 32, 3, 1, 1, 1, 32));
   check(make({1, 32, 29, 32}, 32, 3, 2, 1, 1, 32));

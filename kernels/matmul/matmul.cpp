@@ -83,6 +83,7 @@ class Writer {
     args.push_back(activation_number(config_.activation));
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
+    recorder_.set_streams(has_panels() && streams());
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
     return recorder_.finish(workspace_);
   }
@@ -104,6 +105,15 @@ class Writer {
     constexpr int64_t kFewSteps = 128;
     return choice_.packs_rows && is_plain() && rows_.stride == 1 &&
            rows_.extent >= choice_.tile->rows && problem_.k <= kFewSteps;
+  }
+  // Whether C is written in cache lines, past the caches.
+  bool streams() const {
+    const Operand c = over_output(slots_.output);
+    const bool is_lines = std::all_of(c.strides.begin() + 1, c.strides.end(),
+                                      [](int64_t stride) { return stride % kMatmulLanes == 0; });
+    return choice_.tile->store == MatmulStore::kLanes && is_lines &&
+           should_stream(device_class_, rows_.extent * problem_.products(), lanes_.extent,
+                         kStreamedBytes);
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }

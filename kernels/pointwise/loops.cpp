@@ -81,7 +81,8 @@ SourceRules elementwise_rules(DeviceClass device_class, const Loops& loops) {
   int64_t vectors = 1;
   for (size_t d = 1; d < loops.extents.size(); ++d) vectors *= loops.extents[d];
   SourceRules rules;
-  rules.streams = loops.extents[0] == kLanes && should_stream(device_class, vectors, kLanes);
+  rules.streams = loops.extents[0] == kLanes &&
+                  should_stream(device_class, vectors, kLanes, kStreamedRowsBytes);
   return rules;
 }
 

@@ -34,7 +34,7 @@ int32_t AxisView::rows_per_group() const {
 
 SourceRules AxisView::rules() const {
   SourceRules rules = kNoAliases;
-  rules.streams = is_rows_ && should_stream(device_class_, outer_, axis_);
+  rules.streams = is_rows_ && should_stream(device_class_, outer_, axis_, kStreamedRowsBytes);
   return rules;
 }
 

@@ -184,7 +184,7 @@ bool has_whole_lines(const Move& move) {
     is_aligned = is_aligned && move.to.strides[d] % kLanes == 0;
     bytes *= move.extents[d];
   }
-  return is_aligned && bytes >= kStreamedBytes;
+  return is_aligned && bytes >= uint64_t{kStreamedBytes};
 }
 
 // The sides of blocks that transpose_generator.cpp was built for: a vector of 64 bytes where rows

@@ -9,9 +9,6 @@
 
 namespace ballast::kernels {
 
-// Results of so many bytes may go past the caches, which would have kept little of them.
-constexpr uint64_t kStreamedBytes = 4 << 20;
-
 // Where the elements of a shape lie in a buffer: strides in elements, outermost first like the
 // shape; 0 repeats, negative runs backwards.
 struct View {
