@@ -8,12 +8,15 @@ ballast_kernel(matmul_6x64_columns CLASSES cpu WIDE GENERATOR matmul_tiles
 ballast_kernel(matmul_6x64_strided CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=6 vectors=4 dense_store=false)
 ballast_kernel(matmul_12x32 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=12 vectors=2)
+ballast_kernel(matmul_12x32_plain CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=12 vectors=2 plain=true)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned)
 ballast_kernel(matmul_1x256 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=1 vectors=16)
 ballast_kernel(matmul_dot CLASSES cpu WIDE GENERATOR matmul_dot)
+ballast_kernel(matmul_dots CLASSES cpu WIDE GENERATOR matmul_dot PARAMS lanes=4 rows=5)
 ballast_kernel(matmul_vector CLASSES cpu GENERATOR matmul_vector PARAMS vectors=1)
 ballast_kernel(matmul_pack CLASSES cpu GENERATOR matmul_pack)
 ballast_kernel(matmul_pack_rows CLASSES cpu GENERATOR matmul_pack PARAMS by_vectors=true)
 ballast_kernel(matmul_pack_columns CLASSES cpu GENERATOR matmul_pack_columns)
 
-ballast_oclgrind_filter(Matmul.Infinity* Matmul.ReluKeepsNan MatmulChoice.*InBatches)
+ballast_oclgrind_filter(Matmul.Infinity* Matmul.ReluKeepsNan Matmul.FewRows* MatmulChoice.*InBatches)

@@ -96,15 +96,15 @@ class Writer {
     return choice_.tile != nullptr && choice_.tile->lanes() > kMatmulLanes;
   }
   bool is_plain() const {
-    return choice_.tile->has_plain && !config_.has_bias && config_.activation == "none" &&
-           !config_.has_residual;
+    return choice_.tile->has_plain && rows_.extent >= choice_.tile->rows && !config_.has_bias &&
+           config_.activation == "none" && !config_.has_residual;
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.
   bool reads_columns() const {
     constexpr int64_t kFewSteps = 128;
-    return choice_.packs_rows && is_plain() && rows_.stride == 1 &&
-           rows_.extent >= choice_.tile->rows && problem_.k <= kFewSteps;
+    return choice_.packs_rows && is_plain() && choice_.tile->has_columns && rows_.stride == 1 &&
+           problem_.k <= kFewSteps;
   }
   // Whether C is written in cache lines, past the caches.
   bool streams() const {
@@ -139,7 +139,9 @@ class Writer {
 
   Operand bias() const {
     const uint32_t slot = config_.has_bias ? slots_.bias : slots_.a;
-    if (choice_.tile != nullptr) return {slot, DType::kF32, {config_.n}, {1}, {}};
+    const MatmulTile* tile = choice_.tile;
+    const bool over_tile = tile == nullptr || tile == &kMatmulDot || tile == &kMatmulDots;
+    if (!over_tile) return {slot, DType::kF32, {config_.n}, {1}, {}};
     const int64_t along_lanes = choice_.swapped ? 0 : 1;
     return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
   }

@@ -1,6 +1,7 @@
 #include "kernels/matmul/matmul_choice.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace ballast::kernels {
 
@@ -9,11 +10,11 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, MatmulStore::kLanes, true, 1},
-                                 {"12x32", 12, 2, MatmulStore::kLanes, false, 1.25},
-                                 {"1x256", 1, 16, MatmulStore::kLanes, false, 1},
-                                 {"16x32_turned", 16, 2, MatmulStore::kRows, false, 1.03},
-                                 {"6x64_strided", 6, 4, MatmulStore::kElements, false, 1}};
+constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, MatmulStore::kLanes, true, true, 1},
+                                 {"12x32", 12, 2, MatmulStore::kLanes, true, false, 1.1},
+                                 {"1x256", 1, 16, MatmulStore::kLanes, false, false, 1},
+                                 {"16x32_turned", 16, 2, MatmulStore::kRows, false, false, 1.03},
+                                 {"6x64_strided", 6, 4, MatmulStore::kElements, false, false, 1}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -51,8 +52,9 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 
 }  // namespace
 
-const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, false, 1};
-const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, false, 1};
+const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, false, false, 1};
+const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, false, false, 1};
+const MatmulTile kMatmulDots = {"dots", 1, 1, MatmulStore::kElements, false, false, 1};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -97,9 +99,9 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 namespace {
 
 constexpr double kLaunchNs = 2500;
-constexpr double kMultiplyAddNs = 1 / 240.0;        // in a full tile
-constexpr double kGeneralMultiplyAddNs = 1 / 25.0;  // gathers its vectors
-constexpr double kScalarStoreNs = 0.1;
+constexpr double kMultiplyAddNs = 1 / 240.0;                   // in a full tile
+constexpr double kGeneralMultiplyAddNs = 1 / 25.0;             // gathers its vectors
+constexpr double kScalarStoreNs = 1, kTurnedStoreNs = 0.05;  // an element
 constexpr double kStreamingNs = 0.03;     // a multiply-add that waits for memory
 constexpr double kTransposingNs = 0.035;  // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
@@ -107,7 +109,9 @@ constexpr double kAliasingPenalty = 1.5;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 
 constexpr double kPackRowsNs = 0.25;
-constexpr int64_t kLeastDot = 256;  // steps of k that are worth sums in another order
+// Steps of k that are worth sums in another order, and rows: each takes its share of the time, the
+// other tiles as much for one row as for 32.
+constexpr int64_t kLeastDot = 256, kMostDots = 20;
 
 double pack_ns(MatmulPack pack) {
   switch (pack) {
@@ -157,6 +161,7 @@ double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.pack == MatmulPack::kNone && k >= 256 && lanes.k_stride % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && lanes.k_stride % kMatmulLanes != 0) ns *= kUnalignedPenalty;
   if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * rows.extent * lanes.extent;
+  if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * rows.extent * lanes.extent;
   ns = kLaunchNs + ns * count;
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
   if (c.pack != MatmulPack::kNone) {
@@ -177,6 +182,15 @@ double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
                          p.products() * kGeneralMultiplyAddNs;
 }
 
+// The kernel that adds in its own order, where it serves.
+std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
+  if (p.k < kLeastDot || p.a.k_stride != 1 || p.b.k_stride != 1) return std::nullopt;
+  const bool swapped = p.b.extent < p.a.extent;
+  const int64_t few = std::min(p.a.extent, p.b.extent);
+  if (few > kMostDots) return std::nullopt;
+  return MatmulChoice{swapped, few == 1 ? &kMatmulDot : &kMatmulDots};
+}
+
 }  // namespace
 
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
@@ -185,12 +199,8 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
   choices.push_back({true});
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
   if (p.k == 0) return choices;
+  if (const auto dot = dot_choice(p)) return {*dot};
   for (bool swapped : {false, true}) {
-    MatmulChoice dot{swapped, &kMatmulDot};
-    if (p.k >= kLeastDot && p.rows(dot).extent == 1 && p.rows(dot).k_stride == 1 &&
-        p.lanes(dot).k_stride == 1) {
-      return {dot};
-    }
     MatmulChoice vector{swapped, &kMatmulVector};
     if (p.rows(vector).extent == 1 && p.lanes(vector).k_stride == 1) {
       vector.nanoseconds = vector_ns(p, vector);

@@ -30,8 +30,9 @@ struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
   MatmulStore store;
-  bool has_plain;  // a variant without an epilogue
-  double cost;     // of a multiply-add, relative
+  bool has_plain;    // a variant without an epilogue
+  bool has_columns;  // and one of those that reads A transposed
+  double cost;       // of a multiply-add, relative
   int64_t lanes() const { return vectors * kMatmulLanes; }
 };
 
@@ -39,9 +40,10 @@ enum class MatmulPack { kNone, kRows, kColumns, kElements };
 
 // The kernel for a matrix times a vector, the matrix contiguous along k.
 extern const MatmulTile kMatmulVector;
-// The same for many steps of k and a contiguous vector. It adds in another order than all others,
-// so where it serves it is the only choice.
-extern const MatmulTile kMatmulDot;
+// For many steps of k along which both operands are contiguous: of a vector and a matrix, and of
+// few rows and a matrix. They add in another order than all others, so where they serve they are
+// the only choice.
+extern const MatmulTile kMatmulDot, kMatmulDots;
 
 struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows

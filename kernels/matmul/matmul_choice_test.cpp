@@ -101,6 +101,9 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   EXPECT_EQ(tile_of({64, 512, 784, false, true}), "16x32_turned");  // weights [out, in]
   EXPECT_EQ(tile_of({64, 512, 512}), "6x64");
   EXPECT_EQ(tile_of({1024, 1, 1024}), "dot");
+  EXPECT_EQ(tile_of({64, 10, 512, false, true}), "dots");
+  EXPECT_EQ(tile_of({8, 1024, 1024, false, true}), "dots");
+  EXPECT_EQ(tile_of({8, 1024, 1024}), "6x64");
 }
 
 }  // namespace

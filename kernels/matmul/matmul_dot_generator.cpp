@@ -1,7 +1,8 @@
-// A matrix times a vector along whose k both are contiguous: an element is a sum of 16 fma chains,
-// one per lane, over k in steps of 16, then of one over what is left. Nothing is transposed, so the
-// matrix streams through once.
+// Products along whose k both operands are contiguous, where one of them has few rows: an element
+// is a sum of 16 fma chains, one per lane, over k in steps of 16, then of one over what is left.
+// Nothing is packed or transposed, so the larger matrix streams through once.
 #include "kernels/matmul/matmul_kernel.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -13,75 +14,116 @@ using namespace Halide;
 
 class MatmulDot : public MatmulKernel<MatmulDot> {
  public:
-  GeneratorParam<int> rows{"rows", 8};  // of the matrix, in registers at a time
+  // A tile, whose chains are in registers: lanes are the larger matrix's rows, a multiple of 4.
+  GeneratorParam<int> lanes{"lanes", 8};
+  GeneratorParam<int> rows{"rows", 1};
 
-  Input<Buffer<float, 5>> a{"a"};        // [1][k]: the vector
-  Input<Buffer<float, 5>> b{"b"};        // [k][lane]: the matrix
-  Input<Buffer<float, 1>> bias{"bias"};  // along the matrix's rows, or one number
+  Input<Buffer<float, 5>> a{"a"};        // [row][k]
+  Input<Buffer<float, 5>> b{"b"};        // [k][lane]
+  Input<Buffer<float, 2>> bias{"bias"};  // [row][lane], repeated along one of them
   Input<Buffer<float, 5>> extra{"extra"};
   Input<int> has_bias{"has_bias"};
   Input<int> activation{"activation"};
   Input<int> extra_mode{"extra_mode"};
-  Output<Buffer<float, 5>> out{"out"};  // [1][lane]
+  Output<Buffer<float, 5>> out{"out"};  // [row][lane]
 
   void generate() {
-    // Algorithm. Rows beyond the edge repeat the last one and are not stored.
-    const std::vector<Var> which = {p, z0, z1, z2};
-    const Expr last = b.dim(0).extent() - 1, whole = a.dim(0).extent() / kLanes * kLanes;
-    const auto term = [&](const Expr& row, const Expr& step, const Expr& sum) {
-      return fused_multiply_add(a(std::vector<Expr>{step, 0} + batch),
-                                b(std::vector<Expr>{min(p * rows + row, last), step} + batch), sum);
-    };
-    const RDom k(0, whole / kLanes, "k"), lane(0, kLanes, "lane");
-    const RDom rest(0, a.dim(0).extent() - whole, "rest");
-    Func lanes("lanes"), sums("sums"), staged("staged");
-    const std::vector<Expr> lanes_at = std::vector<Expr>{l, y} + which;
-    lanes(lanes_at) = 0.0f;
-    lanes(lanes_at) = term(y, k * kLanes + l, lanes(lanes_at));
-    const std::vector<Expr> at = std::vector<Expr>{y} + which;
-    sums(at) = 0.0f;
-    sums(at) += lanes(std::vector<Expr>{lane, y} + which);
-    sums(at) = term(y, whole + rest, sums(at));
-    // The epilogue's tile has the matrix's rows for its lanes.
-    const std::vector<Expr> staged_at = std::vector<Expr>{l, v, y} + which;
-    staged(staged_at) = sums(std::vector<Expr>{l} + which);
-    MatmulEpilogue epilogue(staged, rows, 1, 1, which);
-    const auto row_of = [&](const Expr& row) { return min(p * rows + row, last); };
-    epilogue.add_bias(has_bias, [&](const Expr& row, const Expr&, const Expr&) {
-      return bias(min(row_of(row), bias.dim(0).extent() - 1));
-    });
-    epilogue.add_activations(activation);
-    epilogue.add_extra(extra_mode, false, [&](const Expr& row, const Expr&, const Expr&) {
-      return extra(std::vector<Expr>{row_of(row), 0} + batch);
-    });
+    // Algorithm. Lanes and rows beyond the edges repeat the last ones and are not stored.
+    const Expr steps = a.dim(0).extent(), whole = steps / kLanes * kLanes;
+    const RDom k(0, whole / kLanes, "k"), rest(0, steps - whole, "rest");
+    Func chains("chains"), sums("sums"), staged("staged");
+    const std::vector<Expr> chains_at = std::vector<Expr>{c, l, y} + which;
+    chains(chains_at) = 0.0f;
+    chains(chains_at) = term(k * kLanes + c, chains(chains_at));
+    const std::vector<Func> folded = fold(chains);
+    const std::vector<Expr> sums_at = std::vector<Expr>{l, y} + which;
+    sums(sums_at) = folded.back()(std::vector<Expr>{l % 4 * 4, l / 4, y} + which);
+    sums(sums_at) = term(whole + rest, sums(sums_at));
+    staged(std::vector<Expr>{l, v, y} + which) = sums(sums_at);
+    add_epilogue(staged);
     out(std::vector<Expr>{x, y} + batch) =
-        staged(std::vector<Expr>{x % rows, 0, 0, x / rows} + batch);
+        staged(std::vector<Expr>{x % lanes, 0, y % rows, x / lanes, y / rows} + batch);
     for (auto* tensor : {&a, &b, &extra}) set_any_layout(*tensor);
     a.dim(0).set_stride(1);
     b.dim(1).set_stride(1);
+    set_any_layout(bias);
     set_any_layout(out);
-    out.dim(1).set_extent(1);
-    bias.dim(0).set_min(0);
 
-    // Schedule: a work-item per block of rows.
+    // Schedule: a work-item per block of lanes, which it reads once for all rows.
     Func store = out;
-    store.split(x, xo, xi, rows, TailStrategy::GuardWithIf)
-        .reorder(xi, y, z1, z2, xo, z0)
+    store.tile(x, y, xo, yo, xi, yi, lanes, rows, TailStrategy::GuardWithIf)
+        .reorder(xi, yi, yo, z1, z2, xo, z0)
         .gpu_blocks(xo, z0)
         .never_partition_all();
-    staged.compute_at(store, y).store_in(MemoryType::Stack).vectorize(l);
-    staged.bound_extent(l, rows).bound_extent(v, 1).bound_extent(y, 1);
+    staged.compute_at(store, yo).store_in(MemoryType::Stack).vectorize(l);
+    bound_tile(staged, which, lanes, 1, rows);
     sums.compute_at(staged, Var::outermost()).store_in(MemoryType::Stack);
-    sums.bound_extent(y, rows).unroll(y);
-    sums.update(0).reorder({y, lane, p, z0, z1, z2}).unroll(y).unroll(lane);
-    sums.update(1).reorder({y, rest, p, z0, z1, z2}).unroll(y);
-    lanes.compute_at(sums, Var::outermost()).store_in(MemoryType::Register);
-    lanes.bound_extent(l, kLanes).bound_extent(y, rows).vectorize(l).unroll(y);
-    lanes.update().reorder({l, y, k, p, z0, z1, z2}).vectorize(l).unroll(y);
-    for (Func f : {lanes, sums, staged}) {
-      for (const Var& one : which) f.bound_extent(one, 1);
+    sums.bound_extent(l, lanes).bound_extent(y, rows).unroll(l).unroll(y);
+    sums.update().reorder({l, y, rest, p, t, z0, z1, z2}).unroll(l).unroll(y);
+    chains.compute_at(sums, Var::outermost()).store_in(MemoryType::Register);
+    chains.bound_extent(c, kLanes).bound_extent(l, lanes).bound_extent(y, rows);
+    chains.vectorize(c).unroll(l).unroll(y);
+    chains.update().reorder({c, l, y, k, p, t, z0, z1, z2}).vectorize(c).unroll(l).unroll(y);
+    for (const Var& one : which) sums.bound_extent(one, 1), chains.bound_extent(one, 1);
+    for (size_t i = 0; i < folded.size(); ++i) {
+      Func step = folded[i];
+      step.compute_at(sums, Var::outermost()).store_in(MemoryType::Register);
+      step.bound(c, 0, kLanes).bound_extent(g, i == 0 ? lanes / 2 : lanes / 4);
+      step.bound_extent(y, rows).vectorize(c).unroll(g).unroll(y);
+      for (const Var& one : which) step.bound_extent(one, 1);
     }
   }
+
+ private:
+  Expr lane_at(const Expr& lane) const { return min(p * lanes + lane, b.dim(0).extent() - 1); }
+  Expr row_at(const Expr& row) const { return min(t * rows + row, a.dim(1).extent() - 1); }
+  Expr term(const Expr& step, const Expr& sum) const {
+    return fused_multiply_add(a(std::vector<Expr>{step, row_at(y)} + batch),
+                              b(std::vector<Expr>{lane_at(l), step} + batch), sum);
+  }
+
+  // The chains of four lanes at a time are folded into the parts of one vector; the sum of the i-th
+  // is at last in its element 4 i.
+  std::vector<Func> fold(const Func& chains) {
+    const std::vector<std::vector<int>> low = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23},
+        {0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
+    const std::vector<std::vector<int>> high = {
+        {8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31},
+        {4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31},
+        {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13},
+        {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14}};
+    std::vector<Func> steps = {chains};
+    for (size_t i = 0; i < low.size(); ++i) {
+      const bool joins = i < 2;  // two vectors
+      const auto at = [&](const Expr& vector) {
+        return Expr(steps.back()(std::vector<Expr>{c, vector, y} + which));
+      };
+      const Expr first = at(joins ? g * 2 : Expr(g)), second = joins ? at(g * 2 + 1) : first;
+      Func step("fold" + std::to_string(i));
+      step(std::vector<Expr>{c, g, y} + which) =
+          strict_float(take_lanes(first, second, low[i]) + take_lanes(first, second, high[i]));
+      steps.push_back(step);
+    }
+    steps.erase(steps.begin());
+    return steps;
+  }
+
+  void add_epilogue(Func staged) {
+    MatmulEpilogue epilogue(staged, lanes, 1, rows, which);
+    epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr&, const Expr& row) {
+      return bias(lane_at(lane), row_at(row));
+    });
+    epilogue.add_activations(activation);
+    epilogue.add_extra(extra_mode, false, [&](const Expr& lane, const Expr&, const Expr& row) {
+      return extra(std::vector<Expr>{lane_at(lane), row_at(row)} + batch);
+    });
+  }
+
+  const std::vector<Var> which{p, t, z0, z1, z2};
+  Var c{"c"}, g{"g"};  // a chain's lane, a vector of several
 };
 
 }  // namespace

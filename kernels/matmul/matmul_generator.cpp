@@ -27,8 +27,9 @@ using namespace Halide;
 // dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
 // the output may have any strides, which also stores a product computed transposed. The bias lies
 // along the lanes, or if not dense_store along the rows. `columns` reads A transposed,
-// of at least a tile's rows. `plain` has no epilogue and stores straight from registers: worth its
-// own program where k is small.
+// of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
+// least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
+// where k is small.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -101,10 +102,11 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
  private:
   Expr first_row(const Expr& number) const {
-    return max(min(number * rows, out.dim(1).extent() - rows), 0);
+    const Expr first = min(number * rows, out.dim(1).extent() - rows);
+    return plain ? first : max(first, 0);
   }
   Expr row_of(const Expr& number, const Expr& row) const {
-    return min(first_row(number) + row, out.dim(1).extent() - 1);
+    return plain ? first_row(number) + row : min(first_row(number) + row, out.dim(1).extent() - 1);
   }
   Expr first_lane(const Expr& panel) const {
     const int width = vectors * kLanes;
