@@ -70,8 +70,13 @@ class Writer {
       args.push_back(matrix_of(lanes_, true));
     } else {
       kernel = std::string("matmul_") + choice_.tile->name;
-      if (is_plain()) kernel += reads_columns() ? "_columns" : "_plain";
-      const Panels panels = choice_.pack == MatmulPack::kNone ? panels_in_place() : write_panels();
+      if (packs_itself()) {
+        kernel += "_packing";
+      } else if (is_plain()) {
+        kernel += reads_columns() ? "_columns" : "_plain";
+      }
+      const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
+      const Panels panels = in_place ? panels_in_place() : write_panels();
       args.push_back(panels.operand);
       panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
                     static_cast<int32_t>(tiles_per_group())};
@@ -96,15 +101,21 @@ class Writer {
     return choice_.tile != nullptr && choice_.tile->lanes() > kMatmulLanes;
   }
   bool is_plain() const {
-    return choice_.tile->has_plain && rows_.extent >= choice_.tile->rows && !config_.has_bias &&
-           config_.activation == "none" && !config_.has_residual;
+    return choice_.tile->has(kMatmulPlain) && rows_.extent >= choice_.tile->rows &&
+           !config_.has_bias && config_.activation == "none" && !config_.has_residual;
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.
   bool reads_columns() const {
     constexpr int64_t kFewSteps = 128;
-    return choice_.packs_rows && is_plain() && choice_.tile->has_columns && rows_.stride == 1 &&
-           problem_.k <= kFewSteps;
+    return choice_.packs_rows && is_plain() && choice_.tile->has(kMatmulColumns) &&
+           rows_.stride == 1 && problem_.k <= kFewSteps;
+  }
+  // B contiguous along few steps of k: packing a panel is little beside the tiles of a group.
+  bool packs_itself() const {
+    return choice_.pack == MatmulPack::kColumns && is_plain() &&
+           choice_.tile->has(kMatmulPacking) && lanes_.extent >= width() &&
+           problem_.k % kMatmulLanes == 0 && problem_.k <= kMatmulPackedSteps;
   }
   // Whether C is written in cache lines, past the caches.
   bool streams() const {
@@ -188,15 +199,15 @@ class Writer {
 
   Panels panels_in_place() const {
     return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, width(),
-                  std::max<int64_t>(lanes_.extent - width(), 0));
+                  std::max<int64_t>(lanes_.extent - width(), 0), lanes_.stride);
   }
 
   Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t step,
-                int64_t last) const {
+                int64_t last, int64_t stride = 1) const {
     const Operand operand{slot,
                           DType::kF32,
                           {kMatmulLanes, choice_.tile->vectors, last + 1, problem_.k},
-                          {1, kMatmulLanes, 1, k_stride},
+                          {stride, kMatmulLanes * stride, stride, k_stride},
                           {}};
     return {with_batch(operand, batch), step, last};
   }

@@ -10,11 +10,12 @@ using device::fail;
 
 namespace {
 
-constexpr MatmulTile kTiles[] = {{"6x64", 6, 4, MatmulStore::kLanes, true, true, 1},
-                                 {"12x32", 12, 2, MatmulStore::kLanes, true, false, 1.1},
-                                 {"1x256", 1, 16, MatmulStore::kLanes, false, false, 1},
-                                 {"16x32_turned", 16, 2, MatmulStore::kRows, false, false, 1.03},
-                                 {"6x64_strided", 6, 4, MatmulStore::kElements, false, false, 1}};
+constexpr MatmulTile kTiles[] = {
+    {"6x64", 6, 4, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1},
+    {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
+    {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
+    {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03},
+    {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -52,9 +53,9 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 
 }  // namespace
 
-const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, false, false, 1};
-const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, false, false, 1};
-const MatmulTile kMatmulDots = {"dots", 1, 1, MatmulStore::kElements, false, false, 1};
+const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulDots = {"dots", 1, 1, MatmulStore::kElements, 0, 1};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -99,11 +100,11 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 namespace {
 
 constexpr double kLaunchNs = 2500;
-constexpr double kMultiplyAddNs = 1 / 240.0;                   // in a full tile
-constexpr double kGeneralMultiplyAddNs = 1 / 25.0;             // gathers its vectors
+constexpr double kMultiplyAddNs = 1 / 240.0;                 // in a full tile
+constexpr double kGeneralMultiplyAddNs = 1 / 25.0;           // gathers its vectors
 constexpr double kScalarStoreNs = 1, kTurnedStoreNs = 0.05;  // an element
-constexpr double kStreamingNs = 0.03;     // a multiply-add that waits for memory
-constexpr double kTransposingNs = 0.035;  // one that also transposes its block
+constexpr double kStreamingNs = 0.02;                        // a multiply-add that waits for memory
+constexpr double kTransposingNs = 0.035;                     // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 constexpr double kAliasingPenalty = 1.5;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines

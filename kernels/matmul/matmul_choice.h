@@ -10,7 +10,8 @@
 namespace ballast::kernels {
 
 constexpr int64_t kMatmulLanes = 16;
-constexpr size_t kMatmulBatch = 3;  // dimensions
+constexpr size_t kMatmulBatch = 3;           // dimensions
+constexpr int64_t kMatmulPackedSteps = 128;  // of k, in a kernel that packs its panels itself
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
@@ -26,14 +27,18 @@ struct MatmulSide {
 // there and no narrower than a tile, or element by element.
 enum class MatmulStore { kLanes, kRows, kElements };
 
+// Kernels of a tile beside the one with an epilogue: without; and of these, one that reads A
+// transposed, and one that packs its panels of B itself.
+enum MatmulVariant : unsigned { kMatmulPlain = 1, kMatmulColumns = 2, kMatmulPacking = 4 };
+
 struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
   MatmulStore store;
-  bool has_plain;    // a variant without an epilogue
-  bool has_columns;  // and one of those that reads A transposed
-  double cost;       // of a multiply-add, relative
+  unsigned variants;  // of MatmulVariant
+  double cost;        // of a multiply-add, relative
   int64_t lanes() const { return vectors * kMatmulLanes; }
+  bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
 };
 
 enum class MatmulPack { kNone, kRows, kColumns, kElements };

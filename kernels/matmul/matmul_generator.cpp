@@ -9,7 +9,9 @@
 // epilogue or the tile (matmul_dot alone differs, where nothing else is a choice): equal products
 // are equal bit for bit. fma is spelled out because PoCL contracts nothing by itself: with mul +
 // add it reached half the rate on the same tile.
+#include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_kernel.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -29,7 +31,8 @@ using namespace Halide;
 // along the lanes, or if not dense_store along the rows. `columns` reads A transposed,
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
-// where k is small.
+// where k is small. `packs` takes B contiguous along k, whose steps are some blocks of 16, and puts
+// each panel on its stack as the loop reads it, which saves the launch that would.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -40,6 +43,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   GeneratorParam<bool> dense_store{"dense_store", true};
   GeneratorParam<bool> plain{"plain", false};
   GeneratorParam<bool> columns{"columns", false};
+  GeneratorParam<bool> packs{"packs", false};
 
   void generate() {
     // Algorithm.
@@ -47,10 +51,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
     Func product("product"), staged("staged");
-    sum_over_k(product, at, [&](const Expr& step) {
-      return columns ? std::vector<Expr>{step, y, first_row(t)}
-                     : std::vector<Expr>{step, 0, row_of(t, y)};
-    });
+    sum(product, at);
     staged(at) = product(at);
     Func lane_bias;
     if (!plain) lane_bias = add_epilogue(staged, which);
@@ -87,6 +88,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     if (!dense_store) store.unroll(row);
     // Panels follow each other while A's rows of a group stay in the second cache.
     store.gpu_blocks(panel, group, z0).never_partition_all();
+    if (packs) schedule_panel();
     schedule_product(product, which, kLanes, vectors, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
@@ -101,6 +103,43 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   }
 
  private:
+  void sum(Func product, const std::vector<Expr>& at) {
+    const auto place = [&](const Expr& step) {
+      return columns ? std::vector<Expr>{step, y, first_row(t)}
+                     : std::vector<Expr>{step, 0, row_of(t, y)};
+    };
+    if (!packs) return sum_over_k(product, at, place);
+    pack_panel();
+    sum_over_k(product, at, place, [&](const Expr& step) {
+      return Expr(packed(std::vector<Expr>{l, v, step, p} + batch));
+    });
+  }
+
+  // packed[k][vector][lane] of a panel, by blocks of 16 x 16.
+  void pack_panel() {
+    const std::vector<Var> one_block = {v, ko, p, z0, z1, z2};
+    Func block("block");
+    block(std::vector<Expr>{l, ki} + one_block) =
+        b(std::vector<Expr>{ki, v, first_of_panel(), ko * kLanes + l} + batch);
+    blocks = transpose_block(block, kLanes, sizeof(float), l, ki, one_block);
+    packed(std::vector<Expr>{l, v, xi, p} + batch) =
+        blocks.back()(std::vector<Expr>{l, xi % kLanes, v, xi / kLanes, p} + batch);
+  }
+
+  void schedule_panel() {
+    packed.compute_at(out, z1).store_in(MemoryType::Stack).never_partition_all();
+    packed.bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
+        .bound_extent(l, kLanes)
+        .bound_extent(v, vectors);
+    packed.split(xi, ko, ki, kLanes).reorder(l, ki, v, ko).vectorize(l).unroll(ki);
+    for (const Var& one : {p, z0, z1, z2}) packed.bound_extent(one, 1);
+    for (Func step : blocks) {
+      step.compute_at(packed, v).store_in(MemoryType::Register).vectorize(l).unroll(ki);
+      step.bound_extent(l, kLanes).bound_extent(ki, kLanes);
+      for (const Var& one : {v, ko, p, z0, z1, z2}) step.bound_extent(one, 1);
+    }
+  }
+
   Expr first_row(const Expr& number) const {
     const Expr first = min(number * rows, out.dim(1).extent() - rows);
     return plain ? first : max(first, 0);
@@ -115,6 +154,12 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   void set_layouts() {
     set_panel_layouts(vectors);
+    if (packs) {
+      b.dim(0).set_stride(Expr());
+      b.dim(1).set_stride(Expr());
+      b.dim(2).set_stride(Expr());
+      b.dim(3).set_stride(1).set_extent(b.dim(3).extent() / kLanes * kLanes);
+    }
     if (columns) {
       a.dim(1).set_stride(1).set_extent(rows);
       a.dim(2).set_stride(1);
@@ -158,6 +203,10 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     epilogue.add_extra(extra_mode, true, extra_at);
     return lane_bias;
   }
+
+  Func packed{"packed"};
+  std::vector<Func> blocks;
+  Var ko{"ko"}, ki{"ki"};
 };
 
 // The bias is given C's dimensions, repeated along the rows by a stride of 0.

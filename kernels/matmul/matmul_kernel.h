@@ -91,20 +91,26 @@ class MatmulPanels : public MatmulKernel<Derived> {
   using MatmulKernel<Derived>::batch;
   static constexpr int kUnrolled = 4;  // steps of k
 
+  Halide::Expr first_of_panel() const { return Halide::min(p * panel_step, last_panel); }
+
   // product(at), whose first coordinates are lane and vector: the fma chain over k from +0.
-  // place(step): of A's element, without the batch.
-  template <class Place>
-  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place) {
+  // place(step): of A's element, without the batch; b_at(step): B's element.
+  template <class Place, class Element>
+  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
+                  const Element& b_at) {
     const Halide::Expr steps = a.dim(0).extent();
     k = Halide::RDom({{0, kUnrolled}, {0, steps / kUnrolled}}, "k");
     rest = Halide::RDom(0, steps % kUnrolled, "rest");
     product(at) = 0.0f;
     for (const Halide::Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
-      const Halide::Expr first = Halide::min(p * panel_step, last_panel);
-      product(at) =
-          fused_multiply_add(a(place(step) + batch),
-                             b(std::vector<Halide::Expr>{l, v, first, step} + batch), product(at));
+      product(at) = fused_multiply_add(a(place(step) + batch), b_at(step), product(at));
     }
+  }
+  template <class Place>
+  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place) {
+    sum_over_k(product, at, place, [&](const Halide::Expr& step) {
+      return Halide::Expr(b(std::vector<Halide::Expr>{l, v, first_of_panel(), step} + batch));
+    });
   }
 
   void set_panel_layouts(int vectors) {
