@@ -18,6 +18,7 @@ using Mask = AttentionConfig::Mask;
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMaxDepth = 256;  // what the tiles have room for on their stack
 constexpr int64_t kQueries = 32;    // of a tile
+constexpr int64_t kChunk = 8;       // elements of a row that are registers at a time
 constexpr int64_t kKeyBlock = 64;   // attention_grad_tiles' `block`
 constexpr int64_t kGroups = 8;      // work-groups wanted of attention_grad_tiles
 
@@ -78,6 +79,11 @@ class Builder {
   // [bh][row][element]
   Operand rows(uint32_t slot, int64_t count, int64_t depth) const {
     return dense(slot, {depth, count, groups});
+  }
+
+  // [bh][row][chunk][element]
+  Operand chunks(uint32_t slot, int64_t count, int64_t depth) const {
+    return dense(slot, {kChunk, depth / kChunk, count, groups});
   }
 
   // [bh][row][vector][lane] of whole vectors.
@@ -152,7 +158,8 @@ class Builder {
   uint32_t mask_slot_;
   Workspace workspace_;
   std::optional<uint32_t> mask_;  // the slot of the mask made ready
-  Recorder recorder_{SourceRules{/*fp_contract=*/false, /*may_alias=*/false}};
+  Recorder recorder_{
+      SourceRules{/*fp_contract=*/false, /*may_alias=*/false, /*direct_access=*/true}};
 };
 
 bool fits_tiles(DeviceClass device_class, const AttentionConfig& c) {
@@ -186,7 +193,7 @@ Plan plan_tiles(const AttentionConfig& c) {
   std::vector<HostArg> args{
       b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
       b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
-      b.rows(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
+      b.chunks(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
       diagonal_of(c), c.scale};
   b.add_tile_mask(args);
   args.push_back(b.vectors(out, c.queries, value_depth));

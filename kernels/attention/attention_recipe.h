@@ -14,6 +14,7 @@ constexpr int kMaxVectors = 16;  // of a row that the tiles' stack has room for:
 constexpr int kVectors = 2;      // of queries in a tile
 constexpr int kQueries = kVectors * kLanes;
 constexpr int kStep = 8;  // keys, or elements of a row, in a tile: with 2 vectors, 16 accumulators
+constexpr int kUnrolled = 4;  // steps of a sum whose addresses are one and constants
 constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

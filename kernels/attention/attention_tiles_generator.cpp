@@ -22,7 +22,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
-  Input<Buffer<float, 3>> values{"values"};  // [bh][key][e]
+  Input<Buffer<float, 4>> values{"values"};  // [bh][key][chunk][e of a chunk]
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
 
@@ -49,8 +49,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
   Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, b{"b"}, c{"c"}, u{"u"}, d{"d"}, e{"e"}, x{"x"},
       db{"db"}, eb{"eb"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
   Expr key_count;
-  RDom js, ju, rs;
-  Func qs{"qs"}, limits{"limits"}, near{"near"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"},
+  RDom js, ju, rs, k, kk, kk_rest;
+  Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"},
       p{"p"}, sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"},
       row_lse{"row_lse"};
   std::vector<Func> turned_q, turned_out;
@@ -74,13 +74,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
     qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
     limits(l, j, t) = cast<float>(min(key_count, t * kQueries + j * kLanes + l + 1 + diagonal));
 
-    RDom k(0, min(keys.dim(0).extent(), kMaxVectors * kLanes), "k");
-    // Eight rows of k at constant distances: in place, adding their addresses up took as long as
-    // the multiplications.
-    near(d, c, b, t, h) = keys(d, min(b * block + c, key_count - 1), h);
+    const Expr depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
+    k = RDom(0, kUnrolled, 0, depth / kUnrolled, "k");
+    const Expr step = k.y * kUnrolled + k.x;
     dot(l, j, c, b, t, h) = 0.0f;
     dot(l, j, c, b, t, h) =
-        fused_multiply_add(near(k, c, b, t, h), qs(l, j, k, t, h), dot(l, j, c, b, t, h));
+        fused_multiply_add(keys(step, min(b * block + c, key_count - 1), h), qs(l, j, step, t, h),
+                           dot(l, j, c, b, t, h));
     js = RDom(0, kStep, 0, block / kStep, "js");
     js.where(b * block + js.y * kStep < tile_limit());
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
@@ -110,11 +110,19 @@ class AttentionTiles : public Generator<AttentionTiles> {
     sums(l, j, u, b, t, h) += p(l, j, ju * kStep + u, b, t, h);
     sum(l, j, b, t, h) = combined(sums, [](const Expr& a, const Expr& o) { return a + o; });
 
-    RDom kk(0, block, "kk");
-    kk.where(b * block + kk < tile_limit());
+    kk = RDom(0, kUnrolled, 0, block / kUnrolled, "kk");
+    // Not of `seen`, whose bound of a block Halide would lose.
+    kk.where(b * block + kk.y * kUnrolled + kUnrolled <= tile_limit());
+    const Expr seen = min(tile_limit() - b * block, block);
+    kk_rest = RDom(0, kUnrolled - 1, "kk_rest");
+    const Expr whole = max(seen, 0) / kUnrolled * kUnrolled;
+    kk_rest.where(whole + kk_rest < seen);
     pv(l, j, e, x, b, t, h) = 0.0f;
-    pv(l, j, e, x, b, t, h) = fused_multiply_add(values(x * kStep + e, b * block + kk, h),
-                                                 p(l, j, kk, b, t, h), pv(l, j, e, x, b, t, h));
+    for (const Expr& at : {kk.y * kUnrolled + kk.x, whole + kk_rest}) {
+      pv(l, j, e, x, b, t, h) =
+          fused_multiply_add(values(e, x, b * block + at, h), p(l, j, at, b, t, h),
+                             pv(l, j, e, x, b, t, h));
+    }
   }
 
   Expr combined(Func& partial, Expr (*combine)(const Expr&, const Expr&)) {
@@ -125,7 +133,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
   // Statistics and p v over the blocks so far. All are rows of one Func, as each block must update
   // all of them: first the statistics (rs.z is 0), then p v in chunks rs.y.
   void define_state() {
-    const Expr chunks = min(values.dim(0).extent(), kMaxVectors * kLanes) / kStep;
+    const Expr chunks = min(values.dim(1).extent(), kMaxVectors * kLanes / kStep);
     rs = RDom(0, kStep, 0, chunks, 0, 2, 0, (key_count + block - 1) / block, "rs");
     rs.where(rs.w * block < tile_limit());
     rs.where(rs.z == 1 || (rs.y == 0 && rs.x < kStats));
@@ -160,6 +168,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     set_vectors(*out_);
     set_mins(keys);
     set_mins(values);
+    values.dim(0).set_bounds(0, kStep).set_stride(1);
+    values.dim(1).set_stride(kStep);
     set_mins(*lse_);
     if (mask_ != nullptr) set_vectors(*mask_);
   }
@@ -220,17 +230,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
     }
     tops.compute_at(top, Var::outermost());
     sums.compute_at(sum, Var::outermost());
-    near.compute_at(s, js.y)
-        .store_in(MemoryType::Stack)
-        .vectorize(d, kLanes, TailStrategy::RoundUp);
-    near.bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1).unroll(c);
-    near.bound_storage(d, (kMaxVectors + 1) * kLanes);
     dot.compute_at(s, js.y).store_in(MemoryType::Register);
     dot.bound_extent(c, kStep).unroll(c);
-    dot.update().reorder(l, j, c, RVar("k$x")).vectorize(l).unroll(j).unroll(c);
+    dot.update(0).reorder(l, j, c, k.x, k.y).vectorize(l).unroll(j).unroll(c).unroll(k.x);
     pv.compute_at(state, rs.y).store_in(MemoryType::Register);
     pv.bound_extent(e, kStep).unroll(e);
-    pv.update().reorder(l, j, e, x, RVar("kk$x")).vectorize(l).unroll(j).unroll(e);
+    pv.update(0).reorder(l, j, e, x, kk.x, kk.y).vectorize(l).unroll(j).unroll(e).unroll(kk.x);
+    pv.update(1).reorder(l, j, e, x, kk_rest).vectorize(l).unroll(j).unroll(e);
   }
 };
 

@@ -3,7 +3,7 @@ foreach(mask "" _mask)
   if(mask)
     set(params "has_mask=true")
   endif()
-  ballast_kernel(attention_tiles${mask} CLASSES cpu GENERATOR attention_tiles PARAMS ${params})
+  ballast_kernel(attention_tiles${mask} CLASSES cpu WIDE GENERATOR attention_tiles PARAMS ${params})
   ballast_kernel(attention_grad_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
                  PARAMS ${params})
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
