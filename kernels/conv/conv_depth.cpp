@@ -7,7 +7,8 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kVector = 16;  // least width of what is read
+constexpr int64_t kVector = 16;    // least width of what is read
+constexpr int64_t kLinesRows = 4;  // least height of a block of lines; where paired, a divisor
 
 // A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
 // are a divisor of its height.
@@ -49,6 +50,29 @@ Reversed reversed(const ConvConfig& c) {
           make_blocks(c.height, c.width, left, in_w, 1, 1, reach_h, reach_w)};
 }
 
+// Where the terms of an epilogue lie among the operands.
+struct Terms {
+  Operand bias, scale, shift;
+  uint32_t residual, out;
+};
+
+Terms terms_of(const ConvConfig& c, const ConvEpilogue& e) {
+  const int64_t channels = c.out_channels / c.groups;
+  uint32_t slot = 2;
+  const auto per_channel = [&](bool is_given) {
+    const int64_t step = is_given ? 1 : 0;
+    return Operand{
+        is_given ? slot++ : 1, DType::kF32, {channels, c.groups}, {step, step * channels}, {}};
+  };
+  Terms terms;
+  terms.bias = per_channel(e.has_bias);
+  terms.scale = per_channel(e.has_scale);
+  terms.shift = per_channel(e.has_scale);
+  terms.residual = e.has_residual ? slot++ : 1;
+  terms.out = slot;
+  return terms;
+}
+
 // Dense [batch, groups, channels, height, width] as (x, row, block, channel, group, n).
 Operand blocked(uint32_t slot, const ConvConfig& c, int64_t channels, const Blocks& blocks) {
   const int64_t plane = blocks.height * blocks.width;
@@ -69,7 +93,95 @@ Operand weights(uint32_t slot, const ConvConfig& c) {
                        {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w});
 }
 
+// A plane in blocks of rows that are whole vectors, one after the other, for conv_depth_lines.
+struct Lines {
+  int64_t rows = 0, blocks = 0, width = 0, length = 0, margin = 0;
+  bool is_paired = false;  // two rows are whole vectors
+};
+
+Lines make_lines(int64_t height, int64_t width) {
+  const int64_t margin = ceil_div(width + 1, kVector) * kVector;
+  for (bool is_paired : {true, false}) {
+    for (int64_t rows = height; rows >= std::min(height, kLinesRows); --rows) {
+      const int64_t length = rows * width;
+      const bool fits =
+          height % rows == 0 && length % kVector == 0 && length + 2 * margin <= kDepthLinesElements;
+      const bool has_pairs = 2 * width % kVector == 0 && rows % kLinesRows == 0;
+      if (fits && (has_pairs || !is_paired)) {
+        return {rows, height / rows, width, length, margin, is_paired};
+      }
+    }
+  }
+  return {};
+}
+
+// 3x3 with results of the size of x; dx of one is one too.
+Lines lines_of(const ConvConfig& c) {
+  const auto all = [](int64_t wanted, std::initializer_list<int64_t> values) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+  };
+  const bool is_same =
+      all(3, {c.kernel_h, c.kernel_w}) && all(1, {c.stride_h, c.stride_w, c.dilation_h,
+                                                  c.dilation_w, c.top, c.left, c.bottom, c.right});
+  return is_same ? make_lines(c.height, c.width) : Lines{};
+}
+
+// Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
+Operand lines_operand(uint32_t slot, const ConvConfig& c, int64_t channels, const Lines& lines) {
+  const int64_t step = lines.is_paired ? 2 * lines.width : lines.length;
+  const int64_t plane = c.height * c.width;
+  return {slot,
+          DType::kF32,
+          {kVector, step / kVector, lines.length / step, lines.blocks, channels, c.groups, c.batch},
+          {1, kVector, step, lines.length, plane, channels * plane, c.groups * channels * plane},
+          {}};
+}
+
+Operand flat_planes(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.height * c.width});
+}
+
 bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
+
+// How many planes a work-group takes one after the other: a divisor of the channels that leaves
+// enough groups to share. Each ends with a wait for its results.
+int64_t planes_of_group(const ConvConfig& c, const Lines& lines) {
+  constexpr int64_t kMost = 8, kGroups = 32;
+  const int64_t all = c.batch * c.groups * lines.blocks;
+  int64_t planes = kMost;
+  while (planes > 1 && (c.groups % planes != 0 || all / planes < kGroups)) --planes;
+  return planes;
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const Lines lines = lines_of(c);
+  const Terms terms = terms_of(c, e);
+  const int64_t channels = c.out_channels / c.groups;
+  Operand residual = lines_operand(terms.residual, c, channels, lines);
+  if (!e.has_residual) residual.strides.assign(residual.strides.size(), 0);
+  SourceRules rules{false, /*may_alias=*/false, /*direct_access=*/true};
+  rules.streams = should_stream(DeviceClass::kCpu, c.batch * c.out_channels, c.height * c.width,
+                                kStreamedBytes);
+  Recorder recorder(rules);
+  recorder.call(
+      aot_kernel("conv_depth_lines", DeviceClass::kCpu), "conv_depth_lines",
+      {number(lines.width), number(lines.length), number(lines.margin), number(lines.is_paired),
+       flat_planes(0, c), number(planes_of_group(c, lines)), number(is_flipped), weights(1, c),
+       terms.bias, terms.scale, terms.shift, residual, number(e.has_bias), number(e.has_scale),
+       number(e.has_residual), number(e.has_relu), lines_operand(terms.out, c, channels, lines)});
+  return recorder.finish();
+}
+
+Plan plan_weight_lines(const ConvConfig& c) {
+  const Lines lines = lines_of(c);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  recorder.call(
+      aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
+      {number(lines.width), number(lines.length), number(lines.margin), number(lines.is_paired),
+       flat_planes(1, c), lines_operand(0, c, c.out_channels / c.groups, lines), weights(2, c)});
+  return recorder.finish();
+}
 
 }  // namespace
 
@@ -90,17 +202,11 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
-  const int64_t channels = c.out_channels / c.groups;
+  if (lines_of(c).rows > 0) return plan_lines(c, e, false);
   const Blocks blocks = forward_blocks(c);
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    const int64_t step = is_given ? 1 : 0;
-    return Operand{
-        is_given ? slot++ : 1, DType::kF32, {channels, c.groups}, {step, step * channels}, {}};
-  };
-  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
-                shift = per_channel(e.has_scale);
-  Operand residual = blocked(e.has_residual ? slot++ : 1, c, channels, blocks);
+  const Terms terms = terms_of(c, e);
+  const int64_t channels = c.out_channels / c.groups;
+  Operand residual = blocked(terms.residual, c, channels, blocks);
   if (!e.has_residual) residual.strides.assign(6, 0);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
@@ -118,19 +224,20 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
                  number(0),
                  planes(0, c, c.height, c.width),
                  weights(1, c),
-                 bias,
-                 scale,
-                 shift,
+                 terms.bias,
+                 terms.scale,
+                 terms.shift,
                  residual,
                  number(e.has_bias),
                  number(e.has_scale),
                  number(e.has_residual),
                  number(e.has_relu),
-                 blocked(slot, c, channels, blocks)});
+                 blocked(terms.out, c, channels, blocks)});
   return recorder.finish();
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  if (lines_of(c).rows > 0) return plan_lines(c, {}, true);
   const Reversed r = reversed(c);
   const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
   Operand residual = blocked(1, c, 1, r.blocks);
@@ -164,6 +271,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
+  if (lines_of(c).rows > 0) return plan_weight_lines(c);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&

@@ -8,7 +8,8 @@ namespace ballast::kernels {
 
 constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
 constexpr int kDepthRows = 4;          // that are computed together
-constexpr int kDepthTaps = 7;          // along an axis, for the weight gradient
+constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
+constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 
 // Whether these plans take it; else conv_rows.cpp does.
 bool is_depthwise(const ConvConfig& config);

@@ -146,11 +146,16 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({2, 64, 16, 16}, 128, 1));
   check(make({2, 3, 120, 96}, 48, 1));  // results that go past the caches
   check(make({2, 48, 120, 96}, 3, 1));
+  check(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // likewise, planes of whole lines
   check(make({1, 3, 64, 64}, 192, 16, 16));
   check(make({2, 32, 30, 31}, 32, 3, 1, 1, 1, 32));
   check(make({1, 32, 29, 32}, 32, 3, 2, 1, 1, 32));
   check(make({1, 24, 20, 20}, 48, 3, 1, 1, 1, 24));
   check(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));
+  check(make({2, 9, 28, 28}, 18, 3, 1, 1, 1, 9));
+  check(make({1, 6, 96, 72}, 6, 3, 1, 1, 1, 6));
+  check(make({1, 3, 14, 24}, 3, 3, 1, 1, 1, 3));
+  check(make({1, 2, 16, 19}, 2, 3, 1, 1, 1, 2));
   check(make({1, 2, 90, 300}, 2, 3, 1, 1, 1, 2));
   check(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
   check(make({1, 4, 34, 50}, 4, 3, 3, 1, 1, 4));
@@ -215,6 +220,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
   if (!is_too_large(1 << 20)) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
+    configs.push_back(make({2, 12, 16, 17}, 12, 3, 1, 1, 1, 12));
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
@@ -222,6 +228,24 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
   }
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);
+  }
+}
+
+// Vectors that hold the end of a row and the beginning of the next.
+TEST(Conv, NanDoesNotReachTheNextRow) {
+  const ConvConfig c = make({1, 1, 8, 24}, 1, 3, 1, 1, 1, 1);
+  std::vector<float> values(8 * 24, 1.0f);
+  values[3 * 24 + 23] = NAN;
+  const HostTensor x = f32(x_shape(c), values), w = random_f32(w_shape(c), 3);
+  for (DeviceClass d : kClasses) {
+    const auto y =
+        run_plan(plan_conv2d(d, c, {}), {x, w}, TensorType{DType::kF32, y_shape(c)}).as<float>();
+    for (int row = 0; row < 8; ++row) {
+      for (int column = 0; column < 24; ++column) {
+        const bool expected = row >= 2 && row <= 4 && column >= 22;
+        EXPECT_EQ(std::isnan(y[row * 24 + column]), expected) << row << "," << column;
+      }
+    }
   }
 }
 

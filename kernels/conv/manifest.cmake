@@ -12,8 +12,8 @@ foreach(tile 6x4 8x3 12x2 12x1)
   ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                  PARAMS taps=${pixels} vectors=${vectors})
 endforeach()
-foreach(lanes planes plane_channels)
-  ballast_kernel(conv_${lanes} CLASSES cpu WIDE GENERATOR conv_${lanes})
+foreach(wide planes plane_channels depth_lines depth_weight_lines)
+  ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
