@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kVector = 16;    // least width of what is read
 constexpr int64_t kLinesRows = 4;  // least height of a block of lines; where paired, a divisor
+// Of a block for the weight gradient: dy, and what comes next of both, lie in the nearest cache
 
 // A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
 // are a divisor of its height.
@@ -99,13 +100,12 @@ struct Lines {
   bool is_paired = false;  // two rows are whole vectors
 };
 
-Lines make_lines(int64_t height, int64_t width) {
+Lines make_lines(int64_t height, int64_t width, int64_t most) {
   const int64_t margin = ceil_div(width + 1, kVector) * kVector;
   for (bool is_paired : {true, false}) {
     for (int64_t rows = height; rows >= std::min(height, kLinesRows); --rows) {
       const int64_t length = rows * width;
-      const bool fits =
-          height % rows == 0 && length % kVector == 0 && length + 2 * margin <= kDepthLinesElements;
+      const bool fits = height % rows == 0 && length % kVector == 0 && length + 2 * margin <= most;
       const bool has_pairs = 2 * width % kVector == 0 && rows % kLinesRows == 0;
       if (fits && (has_pairs || !is_paired)) {
         return {rows, height / rows, width, length, margin, is_paired};
@@ -116,14 +116,14 @@ Lines make_lines(int64_t height, int64_t width) {
 }
 
 // 3x3 with results of the size of x; dx of one is one too.
-Lines lines_of(const ConvConfig& c) {
+Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
   const auto all = [](int64_t wanted, std::initializer_list<int64_t> values) {
     return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
   };
   const bool is_same =
       all(3, {c.kernel_h, c.kernel_w}) && all(1, {c.stride_h, c.stride_w, c.dilation_h,
                                                   c.dilation_w, c.top, c.left, c.bottom, c.right});
-  return is_same ? make_lines(c.height, c.width) : Lines{};
+  return is_same ? make_lines(c.height, c.width, most) : Lines{};
 }
 
 // Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
@@ -164,22 +164,27 @@ Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   rules.streams = should_stream(DeviceClass::kCpu, c.batch * c.out_channels, c.height * c.width,
                                 kStreamedBytes);
   Recorder recorder(rules);
-  recorder.call(
-      aot_kernel("conv_depth_lines", DeviceClass::kCpu), "conv_depth_lines",
-      {number(lines.width), number(lines.length), number(lines.margin), number(lines.is_paired),
-       flat_planes(0, c), number(planes_of_group(c, lines)), number(is_flipped), weights(1, c),
-       terms.bias, terms.scale, terms.shift, residual, number(e.has_bias), number(e.has_scale),
-       number(e.has_residual), number(e.has_relu), lines_operand(terms.out, c, channels, lines)});
+  recorder.call(aot_kernel("conv_depth_lines", DeviceClass::kCpu), "conv_depth_lines",
+                {number(lines.width), number(lines.length), number(lines.margin), flat_planes(0, c),
+                 number(lines.is_paired), number(planes_of_group(c, lines)), number(is_flipped),
+                 weights(1, c), terms.bias, terms.scale, terms.shift, residual, number(e.has_bias),
+                 number(e.has_scale), number(e.has_residual), number(e.has_relu),
+                 lines_operand(terms.out, c, channels, lines)});
   return recorder.finish();
 }
 
+// In small blocks, so that dy and what comes next of both lie in the nearest cache too.
+Lines weight_lines_of(const ConvConfig& c) {
+  const Lines lines = lines_of(c, kDepthLinesElements / 4);
+  return lines.is_paired ? lines : lines_of(c);
+}
+
 Plan plan_weight_lines(const ConvConfig& c) {
-  const Lines lines = lines_of(c);
+  const Lines lines = weight_lines_of(c);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
-  recorder.call(
-      aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
-      {number(lines.width), number(lines.length), number(lines.margin), number(lines.is_paired),
-       flat_planes(1, c), lines_operand(0, c, c.out_channels / c.groups, lines), weights(2, c)});
+  recorder.call(aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
+                {number(lines.width), number(lines.length), number(lines.margin), flat_planes(1, c),
+                 lines_operand(0, c, c.out_channels / c.groups, lines), weights(2, c)});
   return recorder.finish();
 }
 
@@ -271,7 +276,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  if (lines_of(c).rows > 0) return plan_weight_lines(c);
+  if (weight_lines_of(c).is_paired) return plan_weight_lines(c);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&

@@ -7,7 +7,8 @@
 // an address waits (1.1 ms instead of 0.3 on 8x64x56x56).
 //
 //   conv_depth_lines         y, or dx with flipped weights: the bits of conv_depth
-//   conv_depth_weight_lines  dw: sums over pixels in 16 partial sums per tap, added at the end
+//   conv_depth_weight_lines  dw, of pairs: sums over pixels in 16 partial sums per tap, added at
+//                            the end
 //
 // Where two rows are whole lines (`is_paired`), vectors two rows apart are computed together: a
 // loaded row serves both. What limits both kernels, data at hand, is loads that cross lines.
@@ -24,7 +25,7 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kSide = 3;
+constexpr int kSide = 3, kTaps = kSide * kSide;
 
 // Results are (l, c, q, b, channel of the group, g, n): element l of vector c of the two rows q of
 // block b, or of the whole block, with a single q, where they are not paired.
@@ -35,9 +36,8 @@ class LinesGenerator : public Generator<Derived> {
 
  protected:
   GeneratorInput<int> width{"width"}, length{"length"},  // of a row, of a block
-      margin{"margin"},                                  // before and after a block: whole vectors
-      is_paired{"is_paired"};
-  GeneratorInput<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
+      margin{"margin"};                                  // before and after a block: whole vectors
+  GeneratorInput<Buffer<float, 3>> in{"in"};             // (a plane's pixels, g, n)
   Var f{"f"}, l{"l"}, c{"c"}, q{"q"}, b{"b"}, o{"o"}, g{"g"}, n{"n"};
   Var edge_column{"edge_column"}, edge_side{"edge_side"};
   Func padded{"padded"}, edges{"edges"};
@@ -105,6 +105,7 @@ class LinesGenerator : public Generator<Derived> {
 
 class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
  public:
+  Input<int> is_paired{"is_paired"};
   Input<int> planes{"planes"};  // of a work-group, which ends waiting for its results
   Input<int> is_flipped{"is_flipped"};
   Input<Buffer<float, 4>> weights{"weights"};                            // (kx, ky, channel, g)
@@ -176,41 +177,31 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
   void generate() {
     pad();
     find_edges();
-    const Expr together = select(is_paired != 0, 2, 1);
-    pixels = RDom({{0, together},
-                   {0, dy.dim(1).extent()},
-                   {0, dy.dim(2).extent() / together},
+    pixels = RDom({{0, dy.dim(1).extent()},
+                   {0, dy.dim(2).extent() / 2},
                    {0, dy.dim(3).extent()},
                    {0, dy.dim(6).extent()}},
                   "pixels");
-    const RVar column = pixels[1], block = pixels[3], image = pixels[4];
-    const Expr pair = 2 * pixels[2] + pixels[0];
-    const Expr given = dy(l, column, pair, block, o, g, image);
-    lanes(l, kx, ky, o, g) = 0.0f;
-    const Expr old = lanes(l, kx, ky, o, g);
-    const Expr more =
-        fused_multiply_add(padded(place_of(column, pair, ky, kx), block, g, image), given, old);
-    Expr sum = with_tap(old, more, column, 1);
-    for (int side : {0, 2}) sum = select(kx == side, with_tap(old, more, column, side), sum);
-    // The next block may be of another image, far from this one.
-    const Expr blocks = dy.dim(3).extent(), goes_on = block + 1 < blocks;
-    const Expr next = select(goes_on, block + 1, 0), next_image = image + select(goes_on, 0, 1);
-    const Expr place = next * length + 2 * pair * width + column * kLanes + l;
-    const Expr next_x = in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1), g,
-                           unsafe_promise_clamped(next_image, 0, in.dim(2).extent() - 1));
-    const Expr next_dy = dy(l, column, pair, next, o, g,
-                            unsafe_promise_clamped(next_image, 0, dy.dim(6).extent() - 1));
-    sum = select(kx == 0 && ky == 0, with_prefetch(sum, next_x), kx == 0 && ky == 1,
-                 with_prefetch(sum, next_dy), sum);
-    lanes(l, kx, ky, o, g) = sum;
-    std::vector<Expr> totals;
-    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, o, g));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
+    const RVar column = pixels[0], block = pixels[2], image = pixels[3];
+    std::vector<Expr> zeros(kTaps, 0.0f), sums;
+    lanes(l, o, g) = Tuple(zeros);
+    const Tuple old = lanes(l, o, g);
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const int kx = tap % kSide, ky = tap / kSide;
+      Expr sum = old[tap];
+      for (int i = 0; i < 2; ++i) {
+        const Expr pair = 2 * pixels[1] + i;
+        const Expr x = padded(place_of(column, pair, ky, kx), block, g, image);
+        const Expr more = fused_multiply_add(x, dy(l, column, pair, block, o, g, image), sum);
+        sum = with_tap(sum, more, column, kx);
+        if (tap == 0) sum = with_next(sum, column, pair, block, image);
       }
+      sums.push_back(sum);
     }
-    dw(kx, ky, o, g) = totals[0];
+    lanes(l, o, g) = Tuple(sums);
+    std::vector<Expr> totals;
+    for (int tap = 0; tap < kTaps; ++tap) totals.push_back(total_of(tap));
+    dw(kx, ky, o, g) = mux(ky * kSide + kx, totals);
   }
 
   void schedule() {
@@ -219,18 +210,39 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
     for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kSide);
     bound_lines(dy);
     Func(dw).gpu_blocks(o, g).unroll(kx).unroll(ky).never_partition_all();
-    lanes.compute_at(dw, o).store_in(MemoryType::Register);
-    lanes.bound_extent(l, kLanes).bound_extent(kx, kSide).bound_extent(ky, kSide);
-    lanes.vectorize(l).unroll(kx).unroll(ky);
+    lanes.compute_at(dw, o).store_in(MemoryType::Register).bound_extent(l, kLanes).vectorize(l);
     Stage update = lanes.update();
-    update.reorder({l, kx, ky, pixels[0], pixels[1], pixels[2], pixels[3], pixels[4], o, g});
-    update.vectorize(l).unroll(kx).unroll(ky);
-    update.specialize(is_paired != 0).unroll(pixels[0]);
-    schedule_padded(LoopLevel(lanes, pixels[3]));
+    update.reorder({l, pixels[0], pixels[1], pixels[2], pixels[3], o, g}).vectorize(l);
+    schedule_padded(LoopLevel(lanes, pixels[2]));
     schedule_edges(LoopLevel(dw, o));
   }
 
  private:
+  // Asks for what lies there in the next block, which may be of another image, far from this one.
+  Expr with_next(const Expr& sum, const Expr& column, const Expr& pair, const Expr& block,
+                 const Expr& image) {
+    const Expr goes_on = block + 1 < dy.dim(3).extent(), next = select(goes_on, block + 1, 0);
+    const Expr next_image = image + select(goes_on, 0, 1);
+    const Expr place = next * length + 2 * pair * width + column * kLanes + l;
+    const Expr next_x = in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1), g,
+                           unsafe_promise_clamped(next_image, 0, in.dim(2).extent() - 1));
+    const Expr next_dy = dy(l, column, pair, next, o, g,
+                            unsafe_promise_clamped(next_image, 0, dy.dim(6).extent() - 1));
+    return with_prefetch(with_prefetch(sum, next_x), next_dy);
+  }
+
+  // Lanes by halves of neighbours.
+  Expr total_of(int tap) {
+    std::vector<Expr> totals;
+    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, o, g)[tap]);
+    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
+      for (size_t i = 0; i < totals.size() / 2; ++i) {
+        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
+      }
+    }
+    return totals[0];
+  }
+
   Var kx{"kx"}, ky{"ky"};
   Func lanes{"lanes"};
   RDom pixels;
