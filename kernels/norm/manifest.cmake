@@ -16,6 +16,8 @@ foreach(row layer:false rms:true)
   ballast_kernel(norm_parameter_sums_${kind} GENERATOR norm_parameter_sums PARAMS is_rms=${is_rms})
   # Rows in one pass over memory.
   ballast_kernel(${kind}_norm_rows GENERATOR layer_norm CLASSES cpu PARAMS is_rms=${is_rms})
+  ballast_kernel(${kind}_norm_whole_rows GENERATOR layer_norm CLASSES cpu
+                 PARAMS is_rms=${is_rms} whole_steps=true)
   ballast_kernel(${kind}_norm_grad_rows GENERATOR layer_norm_grad CLASSES cpu PARAMS kind=${kind})
 endforeach()
 

@@ -51,6 +51,7 @@ class MomentsGenerator : public AxisGenerator<MomentsGenerator> {
 class LayerNorm : public AxisGenerator<LayerNorm> {
  public:
   GeneratorParam<bool> is_rms{"is_rms", false};  // no mean and no beta
+  GeneratorParam<bool> whole_steps{"whole_steps", false};
   Input<Buffer<>> x{"x", Float(32)};
   Input<Buffer<>> gamma{"gamma", Float(32), 1};
   Input<float> epsilon{"epsilon"};
@@ -68,6 +69,7 @@ class LayerNorm : public AxisGenerator<LayerNorm> {
 
   void generate() {
     AxisNest nest = make_nest();
+    nest.has_whole_steps = whole_steps;
     const Expr value = x(nest.r, nest.row), count = cast<float>(nest.length);
     Fold total(nest, "total", {{FoldKind::kSum, value}});
     Func mean("line_mean"), rstd("line_rstd");

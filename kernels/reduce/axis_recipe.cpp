@@ -114,10 +114,12 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
     const Expr steps = nest.length / kStep, whole = nest.length / kVector;
     steps_ = RDom(0, kUnroll, 0, steps, "steps");
     update(steps_.x, (steps_.y * kUnroll + steps_.x) * kVector + kLane, Expr());
-    rest_ = RDom(0, whole - steps * kUnroll, "rest");
-    update(0, steps * kStep + rest_ * kVector + kLane, Expr());
-    tail_ = RDom(0, select(whole * kVector < nest.length, 1, 0), "tail");
-    update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
+    if (!nest.has_whole_steps) {
+      rest_ = RDom(0, whole - steps * kUnroll, "rest");
+      update(0, steps * kStep + rest_ * kVector + kLane, Expr());
+      tail_ = RDom(0, select(whole * kVector < nest.length, 1, 0), "tail");
+      update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
+    }
   }
   Func across(total_.name() + "_across");
   across(kLane, row) = each(count_, [&](size_t k) {
@@ -140,9 +142,15 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_
     out.split(nest.row, group_, nest.row, rows_per_group, TailStrategy::GuardWithIf);
     out.gpu_blocks(group_).never_partition(nest.row);
     if (is_tensor()) {
-      out.reorder(nest.r, nest.row, group_)
-          .vectorize(nest.r, kVector, TailStrategy::ShiftInwards)
-          .never_partition(nest.r);
+      out.reorder(nest.r, nest.row, group_);
+      if (nest.has_whole_steps) {
+        out.split(nest.r, nest.r, inner_, kStep, TailStrategy::RoundUp)
+            .vectorize(inner_, kVector)
+            .unroll(inner_);
+      } else {
+        out.vectorize(nest.r, kVector, TailStrategy::ShiftInwards);
+      }
+      out.never_partition(nest.r);
     }
   } else if (is_tensor()) {
     out.split(nest.r, nest.r, inner_, kItems, TailStrategy::GuardWithIf)
@@ -217,8 +225,10 @@ void AxisSchedule::keep(Fold& fold) {
       .reorder(kLane, fold.steps_.x, fold.steps_.y)
       .vectorize(kLane)
       .unroll(fold.steps_.x);
-  fold.lanes_.update(1).reorder(kLane, fold.rest_).vectorize(kLane);
-  fold.lanes_.update(2).reorder(kLane, fold.tail_).vectorize(kLane);
+  if (!nest_.has_whole_steps) {
+    fold.lanes_.update(1).reorder(kLane, fold.rest_).vectorize(kLane);
+    fold.lanes_.update(2).reorder(kLane, fold.tail_).vectorize(kLane);
+  }
   fold.lane_fold_[0].keep(out_, nest_.row);
 }
 
