@@ -175,7 +175,7 @@ Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 
 // In small blocks, so that dy and what comes next of both lie in the nearest cache too.
 Lines weight_lines_of(const ConvConfig& c) {
-  const Lines lines = lines_of(c, kDepthLinesElements / 4);
+  const Lines lines = lines_of(c, kDepthLinesElements / 2);
   return lines.is_paired ? lines : lines_of(c);
 }
 
