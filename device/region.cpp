@@ -1,6 +1,7 @@
 #include "device/region.h"
 
 #include <cstdlib>
+#include <memory>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -9,8 +10,11 @@
 namespace ballast::device {
 namespace {
 
-MemHandle checked(cl_mem mem, cl_int code) {
-  MemHandle handle(mem);
+// `memory`: what the buffer lies in, or nullptr where the driver finds some.
+MemHandle make_buffer(cl_context context, uint64_t size, void* memory) {
+  const cl_mem_flags flags = memory == nullptr ? 0 : CL_MEM_USE_HOST_PTR;
+  cl_int code = CL_SUCCESS;
+  MemHandle handle(clCreateBuffer(context, CL_MEM_READ_WRITE | flags, size, memory, &code));
   if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
       code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) {
     return nullptr;
@@ -19,36 +23,26 @@ MemHandle checked(cl_mem mem, cl_int code) {
   return handle;
 }
 
-MemHandle make_driver_region(cl_context context, uint64_t size) {
-  cl_int code = CL_SUCCESS;
-  cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, size, nullptr, &code);
-  return checked(mem, code);
-}
-
 #ifdef __linux__
 constexpr uint64_t kHugePage = 2ull << 20;
 
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
 MemHandle make_huge_region(cl_context context, uint64_t size) {
-  void* memory = nullptr;
-  if (posix_memalign(&memory, kHugePage, size) != 0) return nullptr;
+  void* aligned = nullptr;
+  if (posix_memalign(&aligned, kHugePage, size) != 0) return nullptr;
+  std::unique_ptr<void, Free> memory(aligned);
   // Only asks: where huge pages are switched off, these stay small.
-  madvise(memory, size, MADV_HUGEPAGE);
-  cl_int code = CL_SUCCESS;
-  cl_mem mem =
-      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, size, memory, &code);
-  if (mem == nullptr) {
-    std::free(memory);
-    return checked(mem, code);
-  }
+  madvise(aligned, size, MADV_HUGEPAGE);
+  MemHandle handle = make_buffer(context, size, aligned);
+  if (!handle) return nullptr;
   // Commands in flight keep the buffer, and so its memory, beyond the pool.
-  MemHandle handle(mem);
-  code = clSetMemObjectDestructorCallback(
-      mem, [](cl_mem, void* released) { std::free(released); }, memory);
-  if (code != CL_SUCCESS) {
-    handle.reset();
-    std::free(memory);
-  }
-  cl_check(code, "clSetMemObjectDestructorCallback");
+  cl_check(clSetMemObjectDestructorCallback(
+               handle.get(), [](cl_mem, void* released) { Free()(released); }, aligned),
+           "clSetMemObjectDestructorCallback");
+  static_cast<void>(memory.release());
   return handle;
 }
 #endif
@@ -60,7 +54,7 @@ MemHandle make_region(cl_context context, cl_device_id device, uint64_t size) {
   const bool is_cpu = device_value<cl_device_type>(device, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;
   if (is_cpu && size >= kHugePage) return make_huge_region(context, size);
 #endif
-  return make_driver_region(context, size);
+  return make_buffer(context, size, nullptr);
 }
 
 }  // namespace ballast::device
