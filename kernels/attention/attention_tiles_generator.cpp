@@ -50,9 +50,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
       db{"db"}, eb{"eb"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
   Expr key_count;
   RDom js, ju, rs, k, kk, kk_rest;
-  Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"},
-      p{"p"}, sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"},
-      row_lse{"row_lse"};
+  Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"}, p{"p"},
+      sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"}, row_lse{"row_lse"};
   std::vector<Func> turned_q, turned_out;
   GeneratorInput<Buffer<float>>* mask_ = nullptr;
   GeneratorOutput<Buffer<float>>*out_ = nullptr, *lse_ = nullptr;
@@ -78,9 +77,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     k = RDom(0, kUnrolled, 0, depth / kUnrolled, "k");
     const Expr step = k.y * kUnrolled + k.x;
     dot(l, j, c, b, t, h) = 0.0f;
-    dot(l, j, c, b, t, h) =
-        fused_multiply_add(keys(step, min(b * block + c, key_count - 1), h), qs(l, j, step, t, h),
-                           dot(l, j, c, b, t, h));
+    dot(l, j, c, b, t, h) = fused_multiply_add(keys(step, min(b * block + c, key_count - 1), h),
+                                               qs(l, j, step, t, h), dot(l, j, c, b, t, h));
     js = RDom(0, kStep, 0, block / kStep, "js");
     js.where(b * block + js.y * kStep < tile_limit());
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
@@ -119,9 +117,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     kk_rest.where(whole + kk_rest < seen);
     pv(l, j, e, x, b, t, h) = 0.0f;
     for (const Expr& at : {kk.y * kUnrolled + kk.x, whole + kk_rest}) {
-      pv(l, j, e, x, b, t, h) =
-          fused_multiply_add(values(e, x, b * block + at, h), p(l, j, at, b, t, h),
-                             pv(l, j, e, x, b, t, h));
+      pv(l, j, e, x, b, t, h) = fused_multiply_add(values(e, x, b * block + at, h),
+                                                   p(l, j, at, b, t, h), pv(l, j, e, x, b, t, h));
     }
   }
 

@@ -55,8 +55,8 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
-  // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
   const bool multiplies = is_product(c, e) && !(is_cpu && e.has_bias);
   const bool streams = streams_pixels(device_class, c.batch * c.out_channels, c);
   if (is_cpu && is_planes(c) && !(multiplies && streams)) return plan_conv2d_planes(c, e);

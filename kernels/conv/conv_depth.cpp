@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kVector = 16;    // least width of what is read
 constexpr int64_t kLinesRows = 4;  // least height of a block of lines; where paired, a divisor
-// Of a block for the weight gradient: dy, and what comes next of both, lie in the nearest cache
 
 // A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
 // are a divisor of its height.
@@ -154,8 +153,7 @@ int64_t planes_of_group(const ConvConfig& c, const Lines& lines) {
 }
 
 // y, or dx, which is that of flipped windows.
-Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
-  const Lines lines = lines_of(c);
+Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, const Lines& lines, bool is_flipped) {
   const Terms terms = terms_of(c, e);
   const int64_t channels = c.out_channels / c.groups;
   Operand residual = lines_operand(terms.residual, c, channels, lines);
@@ -179,8 +177,7 @@ Lines weight_lines_of(const ConvConfig& c) {
   return lines.is_paired ? lines : lines_of(c);
 }
 
-Plan plan_weight_lines(const ConvConfig& c) {
-  const Lines lines = weight_lines_of(c);
+Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   recorder.call(aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
                 {number(lines.width), number(lines.length), number(lines.margin), flat_planes(1, c),
@@ -207,7 +204,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
-  if (lines_of(c).rows > 0) return plan_lines(c, e, false);
+  if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const Terms terms = terms_of(c, e);
   const int64_t channels = c.out_channels / c.groups;
@@ -242,7 +239,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
-  if (lines_of(c).rows > 0) return plan_lines(c, {}, true);
+  if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
   Operand residual = blocked(1, c, 1, r.blocks);
@@ -276,7 +273,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  if (weight_lines_of(c).is_paired) return plan_weight_lines(c);
+  if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
   const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&

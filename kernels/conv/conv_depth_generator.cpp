@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"
+#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -193,14 +194,7 @@ class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
                    with_prefetch(sum, next_dy), sum);
     }
     lanes(l, kx, ky, o, g) = sum;
-    std::vector<Expr> totals;
-    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, o, g));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
-      }
-    }
-    dw(kx, ky, o, g) = totals[0];
+    dw(kx, ky, o, g) = pairwise_sum(kLanes, [&](int i) { return Expr(lanes(i, kx, ky, o, g)); });
   }
 
   void schedule() {

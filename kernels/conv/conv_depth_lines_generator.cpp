@@ -15,6 +15,7 @@
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"
+#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -200,7 +201,9 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
     }
     lanes(l, o, g) = Tuple(sums);
     std::vector<Expr> totals;
-    for (int tap = 0; tap < kTaps; ++tap) totals.push_back(total_of(tap));
+    for (int tap = 0; tap < kTaps; ++tap) {
+      totals.push_back(pairwise_sum(kLanes, [&](int i) { return Expr(lanes(i, o, g)[tap]); }));
+    }
     dw(kx, ky, o, g) = mux(ky * kSide + kx, totals);
   }
 
@@ -229,18 +232,6 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
     const Expr next_dy = dy(l, column, pair, next, o, g,
                             unsafe_promise_clamped(next_image, 0, dy.dim(6).extent() - 1));
     return with_prefetch(with_prefetch(sum, next_x), next_dy);
-  }
-
-  // Lanes by halves of neighbours.
-  Expr total_of(int tap) {
-    std::vector<Expr> totals;
-    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, o, g)[tap]);
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
-      }
-    }
-    return totals[0];
   }
 
   Var kx{"kx"}, ky{"ky"};

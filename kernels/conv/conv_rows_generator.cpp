@@ -8,6 +8,7 @@
 // Planes come with zeros around them (conv_pad); with a stride along x the pad kernel's rows are
 // read at symbolic strides.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -131,14 +132,8 @@ class ConvWeightRows : public Generator<ConvWeightRows> {
     tail = RDom(0, select(has_lanes, 0, width), 0, rows, 0, images, "tail");
     rest(kx, ky, c, o, g) = 0.0f;
     rest(kx, ky, c, o, g) = product(tail.x, tail.y, tail.z, rest(kx, ky, c, o, g));
-    std::vector<Expr> totals;
-    for (int i = 0; i < kLanes; ++i) totals.push_back(lanes(i, kx, ky, c, o, g));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
-      }
-    }
-    dw(kx, ky, c, o, g) = strict_float(totals[0] + rest(kx, ky, c, o, g));
+    const Expr total = pairwise_sum(kLanes, [&](int i) { return Expr(lanes(i, kx, ky, c, o, g)); });
+    dw(kx, ky, c, o, g) = strict_float(total + rest(kx, ky, c, o, g));
   }
 
   void schedule() {

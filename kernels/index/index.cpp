@@ -106,8 +106,8 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
                                                     rows.inner, numbers.extents[2], rows.outer);
   args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
   args.emplace_back(rows.operand(2, raw_type(bytes), numbers.extents[2]));
-  const bool streams =
-      has_vectors && bytes == 4 && rows.inner % kLanes == 0 && output.bytes() >= uint64_t{kStreamedBytes};
+  const bool streams = has_vectors && bytes == 4 && rows.inner % kLanes == 0 &&
+                       output.bytes() >= uint64_t{kStreamedBytes};
   const std::string kernel =
       fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
   recorder.call(aot_kernel(kernel, device_class), kernel, args);

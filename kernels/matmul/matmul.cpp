@@ -150,9 +150,8 @@ class Writer {
 
   Operand bias() const {
     const uint32_t slot = config_.has_bias ? slots_.bias : slots_.a;
-    const MatmulTile* tile = choice_.tile;
-    const bool over_tile = tile == nullptr || tile == &kMatmulDot || tile == &kMatmulDots;
-    if (!over_tile) return {slot, DType::kF32, {config_.n}, {1}, {}};
+    const bool is_line = has_panels() || choice_.tile == &kMatmulVector;
+    if (is_line) return {slot, DType::kF32, {config_.n}, {1}, {}};
     const int64_t along_lanes = choice_.swapped ? 0 : 1;
     return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
   }

@@ -2,6 +2,7 @@
 // of a step may be inputs' buffers: the values of a vector are computed before any is stored.
 #include "kernels/optimizer/optimizer_recipe.h"
 #include "kernels/optimizer/step_rules.h"
+#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_ops.h"
 
@@ -134,16 +135,10 @@ class ChunkSums : public Generator<ChunkSums> {
     tail.where(start <= whole && whole < start + chunk);
     rest(c) = 0.0f;
     rest(c) = strict_float(rest(c) + term(x(whole + tail)));
-    std::vector<Expr> totals;
-    for (int k = 0; k < kWidth; ++k) totals.push_back(sums(k, c));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t k = 0; k < totals.size() / 2; ++k) {
-        totals[k] = strict_float(totals[2 * k] + totals[2 * k + 1]);
-      }
-    }
+    const Expr total = pairwise_sum(kWidth, [&](int k) { return Expr(sums(k, c)); });
     partial(c) = undef<float>();
     chunks_ = RDom(0, (n + chunk - 1) / chunk, "chunks");
-    partial(first + chunks_) = strict_float(at_chunk(totals[0] + rest(c)));
+    partial(first + chunks_) = strict_float(at_chunk(total + rest(c)));
   }
 
   void schedule() {

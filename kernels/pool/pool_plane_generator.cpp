@@ -1,6 +1,8 @@
 // Averages of whole planes on CPUs, 16 planes at a time: each is summed into a vector, its last
 // elements with those masked that were counted already; the 16 vectors are transposed in registers,
 // and their sum is 16 averages. Planes of at least 16 elements, at least 16 of them.
+#include "kernels/pairwise_sum.h"
+
 #include <Halide.h>
 
 #include <string>
@@ -34,14 +36,8 @@ class PoolPlane : public Generator<PoolPlane> {
       next(l, r, v) = turned.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, v);
       turned.push_back(next);
     }
-    std::vector<Expr> totals;
-    for (int i = 0; i < kLanes; ++i) totals.push_back(turned.back()(l, i, v));
-    for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-      for (size_t i = 0; i < totals.size() / 2; ++i) {
-        totals[i] = strict_float(totals[2 * i] + totals[2 * i + 1]);
-      }
-    }
-    mean(l, v) = strict_float(totals[0] * share);
+    const Expr total = pairwise_sum(kLanes, [&](int i) { return Expr(turned.back()(l, i, v)); });
+    mean(l, v) = strict_float(total * share);
     step = RDom(0, kLanes, 0, steps_per_group, 0,
                 ((planes + kLanes - 1) / kLanes + steps_per_group - 1) / steps_per_group, "step");
     const Expr at = step.z * steps_per_group + step.y;
