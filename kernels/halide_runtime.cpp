@@ -1,6 +1,7 @@
 #include "kernels/halide_runtime.h"
 
 #include "kernels/aot_table.h"
+#include "kernels/source_names.h"
 
 #include <HalideRuntimeOpenCL.h>
 #include <xxhash.h>
@@ -114,7 +115,7 @@ struct RecorderHooks {
     if (groups[0] * groups[1] * groups[2] == 0) return;
     device::Launch launch;
     launch.source = sources().find(module, entry, recorder.rules_);
-    launch.kernel = entry;
+    launch.kernel = kernel_name_in(launch.source->text);
     launch.label = recorder.label_;
     launch.local = local;
     for (int i = 0; i < 3; ++i) launch.global[i] = groups[i] * local[i];

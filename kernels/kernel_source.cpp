@@ -1,5 +1,6 @@
 // Adapts the OpenCL source that Halide wrote: see SourceRules in halide_runtime.h.
 #include "kernels/halide_runtime.h"
+#include "kernels/source_names.h"
 
 #include <map>
 #include <set>
@@ -272,6 +273,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   const size_t end = module.find(kBlock, begin + kBlock.size());
   std::string text(module.substr(0, prelude));
   text += module.substr(begin, end == std::string_view::npos ? end : end - begin);
+  renumber_names(text);
   replace_all(text, "\ninline ", "\nstatic inline ");
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);

@@ -1,0 +1,117 @@
+#include "kernels/source_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace ballast::kernels {
+namespace {
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_part_of_name(char c) {
+  return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+// Calls f(begin, end) for every name in the text; f returns where to go on.
+void for_each_name(const std::string& text, const std::function<size_t(size_t, size_t)>& f) {
+  for (size_t begin = 0; begin < text.size();) {
+    if (!is_part_of_name(text[begin])) {
+      ++begin;
+      continue;
+    }
+    size_t end = begin;
+    while (end < text.size() && is_part_of_name(text[end])) ++end;
+    begin = f(begin, end);
+  }
+}
+
+// Where "__<number>" begins in [from, end), and where it ends; {end, end} where there is none.
+std::pair<size_t, size_t> find_number(const std::string& text, size_t from, size_t end) {
+  for (size_t at = from; at + 2 < end; ++at) {
+    if (text[at] != '_' || text[at + 1] != '_' || !is_digit(text[at + 2])) continue;
+    size_t last = at + 2;
+    while (last < end && is_digit(text[last])) ++last;
+    if (last == end || text[last] == '_') return {at, last};
+  }
+  return {end, end};
+}
+
+// The numbers that follow each name in the text, in their order; among them 0 where the name stands
+// alone too, as that of a buffer or in that of a loop.
+using Numbers = std::map<std::string, std::set<int>>;
+Numbers numbers_in(const std::string& text) {
+  Numbers numbers;
+  std::set<std::string> plain;
+  for_each_name(text, [&](size_t begin, size_t end) {
+    const auto [at, last] = find_number(text, begin, end);
+    if (at < end) {
+      numbers[text.substr(begin, at - begin)].insert(std::stoi(text.substr(at + 2, last - at - 2)));
+    } else {
+      plain.insert(text.substr(begin, end - begin));
+    }
+    return end;
+  });
+  for (auto& [name, all] : numbers) {
+    const std::string loop = name + "_s";
+    const auto found = plain.lower_bound(loop);
+    const bool has_loop = found != plain.end() && found->compare(0, loop.size(), loop) == 0 &&
+                          found->size() > loop.size() && is_digit((*found)[loop.size()]);
+    if (has_loop || plain.count(name) != 0) all.insert(0);
+  }
+  return numbers;
+}
+
+// Replaces [at, last) of a name that ends at `end`; returns where the name ends now.
+size_t replace_part(std::string& text, size_t at, size_t last, size_t end,
+                    const std::string& part) {
+  text.replace(at, last - at, part);
+  return end - (last - at) + part.size();
+}
+
+// "_12": a value.
+bool is_value(const std::string& text, size_t begin, size_t end) {
+  if (text[begin] != '_' || end == begin + 1) return false;
+  return std::all_of(text.begin() + begin + 1, text.begin() + end, is_digit);
+}
+
+void renumber_values(std::string& text) {
+  std::map<int, int> ranks;
+  for_each_name(text, [&](size_t begin, size_t end) {
+    if (is_value(text, begin, end)) ranks[std::stoi(text.substr(begin + 1, end - begin - 1))] = 0;
+    return end;
+  });
+  int rank = 0;
+  for (auto& entry : ranks) entry.second = rank++;
+  for_each_name(text, [&](size_t begin, size_t end) {
+    if (!is_value(text, begin, end)) return end;
+    const int number = std::stoi(text.substr(begin + 1, end - begin - 1));
+    return replace_part(text, begin + 1, end, end, std::to_string(ranks.at(number)));
+  });
+}
+
+}  // namespace
+
+void renumber_names(std::string& text) {
+  // So Halide writes its names in comments.
+  for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) text.replace(at, 1, "__");
+  renumber_values(text);
+  const Numbers numbers = numbers_in(text);
+  for_each_name(text, [&](size_t begin, size_t end) {
+    const auto [at, last] = find_number(text, begin, end);
+    if (at == end) return end;
+    const std::set<int>& all = numbers.at(text.substr(begin, at - begin));
+    const int number = std::stoi(text.substr(at + 2, last - at - 2));
+    const auto rank = std::distance(all.begin(), all.find(number));
+    return replace_part(text, at, last, end, rank == 0 ? "" : "__" + std::to_string(rank));
+  });
+}
+
+std::string kernel_name_in(std::string_view text) {
+  constexpr std::string_view kKernel = "__kernel void ";
+  const size_t begin = text.find(kKernel) + kKernel.size();
+  return std::string(text.substr(begin, text.find('(', begin) - begin));
+}
+
+}  // namespace ballast::kernels
