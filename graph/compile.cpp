@@ -24,6 +24,7 @@ Graph optimize(const Graph& graph, Level level, const device::DevicePtr& device)
       {"merge_common_subexpressions", Level::kO1, merge_common_subexpressions},
       {"fold_constants", Level::kO1, [&](const Graph& g) { return fold_constants(g, evaluate); }},
       {"fuse_matmul_epilogues", Level::kO1, fuse_matmul_epilogues},
+      {"fuse_rows", Level::kO1, fuse_rows},
       {"fuse_pointwise", Level::kO1, fuse_pointwise},
       {"remove_dead_code", Level::kO1, remove_dead_code},
       {"separate_results", Level::kO0, separate_results},

@@ -30,6 +30,11 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 // Chains of pointwise nodes over one shape, each read by the chain only, become one "fused" node.
 [[nodiscard]] Graph fuse_pointwise(const Graph& graph);
 
+// Reductions and softmax along the last axis with the pointwise nodes around them, over rows of 16
+// to 4096 elements, become one "fused_rows" node: what a row needs of itself (a maximum, a mean)
+// stays in one kernel. A softmax or normalisation written out in ops is one such node.
+[[nodiscard]] Graph fuse_rows(const Graph& graph);
+
 // Gives every output and update a node result of its own, so that each can live in the memory it
 // belongs to: inserts identity copies where an output or update is an input, state, constant,
 // reshape, or serves twice.

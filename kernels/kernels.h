@@ -15,5 +15,6 @@
 #include "kernels/pool/pool.h"
 #include "kernels/random/random.h"
 #include "kernels/reduce/reduce.h"
+#include "kernels/rows/fuse_rows.h"
 #include "kernels/shape/shape.h"
 #include "kernels/softmax/softmax.h"

@@ -1,6 +1,6 @@
 # The kernels built ahead of time: one manifest per family, one row per kernel.
 set(BALLAST_KERNEL_FAMILIES
-    pointwise shape index reduce matmul conv pool norm softmax attention random optimizer)
+    pointwise shape index reduce matmul conv pool norm softmax rows attention random optimizer)
 foreach(family IN LISTS BALLAST_KERNEL_FAMILIES)
   file(GLOB generator_sources CONFIGURE_DEPENDS ${family}/*_generator.cpp)
   if(generator_sources)

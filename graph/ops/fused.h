@@ -1,4 +1,5 @@
-// The program text of the "fused" op: written by the fuse_pointwise pass, read by the op.
+// The program text of the "fused" and "fused_rows" ops: written by the passes that make them, read
+// by the ops.
 #pragma once
 
 #include "graph/op.h"
@@ -10,7 +11,10 @@ namespace ballast::graph {
 
 std::string fused_step_text(const std::string& op, const std::vector<std::string>& args,
                             DType dtype);
-kernels::FusedPointwise parse_fused(const std::string& program, const std::vector<int64_t>& outputs,
+// What the chain's steps may be.
+enum class FusedKind { kPointwise, kRows };
+kernels::FusedPointwise parse_fused(FusedKind kind, const std::string& program,
+                                    const std::vector<int64_t>& outputs,
                                     const std::vector<TensorType>& inputs);
 
 }  // namespace ballast::graph

@@ -1,8 +1,11 @@
-// The fuser's inner entry: inputs as strided views. Everyone outside this folder calls plan_fused.
-// Thread-safe.
+// What chains of steps share, whether plan_fused or plan_fused_rows compiles them. Everyone outside
+// this library calls these two. Thread-safe.
 #pragma once
 
 #include "kernels/kernels.h"
+
+#include <string>
+#include <vector>
 
 namespace ballast::kernels {
 
@@ -13,5 +16,15 @@ using InputStrides = std::vector<std::vector<int64_t>>;
 // As plan_fused, but the inputs' shapes are of no account. The chain has been checked.
 Plan plan_fused_strided(DeviceClass device_class, const FusedPointwise& fused,
                         const InputStrides& strides);
+
+// Whether the step's op is a row of pointwise_ops.inc that takes arguments of these dtypes.
+bool is_pointwise_step(const FusedStep& step, const std::vector<DType>& args);
+// Throws kInvalidArgument unless every step refers to what is before it and is_valid.
+void check_steps(const FusedPointwise& fused,
+                 bool (*is_valid)(const FusedStep& step, const std::vector<DType>& args));
+
+// Steps and outputs as text, for the keys of caches; the name of a chain's kernel.
+std::string text_of(const FusedPointwise& fused);
+std::string label_of(const FusedPointwise& fused);
 
 }  // namespace ballast::kernels

@@ -24,8 +24,18 @@ constexpr int kItems = 64;                // work-items of a GPU's group
 const Var kLane("lane"), kPart("part");
 
 Expr combined(FoldKind kind, const Expr& total, const Expr& value) {
-  if (kind == FoldKind::kSum) return Halide::strict_float(total + value);
-  return select(lt(total, value), value, total);
+  switch (kind) {
+    case FoldKind::kSum:
+      return Halide::strict_float(total + value);
+    case FoldKind::kMax:
+      return select(lt(total, value), value, total);
+    case FoldKind::kLargest:
+    case FoldKind::kLeast: {
+      const Expr better = kind == FoldKind::kLargest ? lt(total, value) : lt(value, total);
+      return select(better, value, select(ne(value, value), value, total));
+    }
+  }
+  return total;
 }
 
 // Every term's `next(index of the term)`.
@@ -40,7 +50,10 @@ Expr element(Func func, const std::vector<Expr>& at, size_t k, size_t count) {
   return count == 1 ? Expr(func(at)) : Expr(func(at)[static_cast<int>(k)]);
 }
 
-Expr identity(FoldKind kind) { return kind == FoldKind::kSum ? 0.0f : -INFINITY; }
+Expr identity(FoldKind kind) {
+  if (kind == FoldKind::kSum) return 0.0f;
+  return kind == FoldKind::kLeast ? INFINITY : -INFINITY;
+}
 
 // Neighbours pairwise: shorter chains, smaller error.
 template <class Value>

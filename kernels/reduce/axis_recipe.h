@@ -34,8 +34,9 @@ struct AxisNest {
   int place_dimensions() const { return is_rows ? 1 : 2; }  // of what a line has once
 };
 
-// Totals of one pass over a line. A maximum passes over NaN.
-enum class FoldKind { kSum, kMax };
+// Totals of one pass over a line. A maximum passes over NaN, the largest and the least of a line
+// with a NaN are one.
+enum class FoldKind { kSum, kMax, kLargest, kLeast };
 struct Term {
   FoldKind kind;
   Halide::Expr value;  // at nest.r

@@ -50,8 +50,8 @@ class ReduceGenerator : public Generator<Derived> {
 // Along the dense axis: in(r, row) -> out(c, row), c counting chunks of `chunk` elements (a
 // multiple of kStep) of a row. Whole steps of a chunk go to kParts vectors side by side, and what
 // is left of the row to its last chunk: whole vectors, then the last sixteen elements, of which
-// only new ones count. Rows shorter than a vector, and the last elements on a GPU, are taken one by
-// one.
+// only new ones count. Rows shorter than a vector are taken one by one. On a GPU the lanes of the
+// last step beyond the row are idle. The order is that of Fold (axis_recipe.h).
 class ReduceRows : public ReduceGenerator<ReduceRows> {
  public:
   static constexpr int kStep = 64;
@@ -72,9 +72,13 @@ class ReduceRows : public ReduceGenerator<ReduceRows> {
     const Expr is_last = start <= whole && whole < start + chunk;
     lanes(l, part, c, row) = identity_of(kind, type());
     steps = RDom(0, parts, 0, chunk / kStep, "steps");
-    steps.where(start + steps.y * kStep + kStep <= length);
-    take(steps.x, start + steps.y * kStep + steps.x * width);
-    if (!is_gpu()) {
+    const Expr first = start + steps.y * kStep;
+    if (is_gpu()) {
+      steps.where(first < length);
+      take(0, min(first, length - 1 - l), first + l < length);
+    } else {
+      steps.where(first + kStep <= length);
+      take(steps.x, first + steps.x * width);
       rest = RDom(0, (length - whole) / kLanes, "rest");
       rest.where(is_last);
       take(0, whole + rest * kLanes);
@@ -83,10 +87,9 @@ class ReduceRows : public ReduceGenerator<ReduceRows> {
       take(1, length - kLanes + tail, l >= kLanes - length % kLanes);
     }
     singles(c, row) = identity_of(kind, type());
-    const Expr is_single = is_gpu() ? is_last : length < kLanes;
-    RDom single(0, select(is_gpu() || length < kLanes, length - whole, 0), "single");
-    single.where(is_single);
-    singles(c, row) = fold(kind, singles(c, row), value(in(whole + single, row)));
+    RDom single(0, select(!is_gpu() && length < kLanes, length, 0), "single");
+    single.where(!is_gpu() && length < kLanes);
+    singles(c, row) = fold(kind, singles(c, row), value(in(single, row)));
 
     Func across("across");
     Expr all = lanes(l, 0, c, row);

@@ -2,7 +2,7 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
 #include "kernels/reduce/prefetch.h"
-#include "kernels/softmax/softmax_recipe.h"
+#include "kernels/softmax/softmax_line.h"
 
 namespace ballast::kernels {
 namespace {
@@ -23,20 +23,12 @@ class Softmax : public AxisGenerator<Softmax> {
   void generate() {
     AxisNest nest = make_nest();
     const Expr x = in(nest.at(nest.r));
-    Fold peak(nest, "peak", {{FoldKind::kMax, x}});
-    Func e("e"), scale("scale");
-    e(nest.at_vars()) = with_next_row(nest, exp_of_negative(x - peak[0]), x, in.dim(1).extent());
-    const Expr exponential = e(nest.at(nest.r));
-    Fold total(nest, "total", {{FoldKind::kSum, exponential}});
-    scale(nest.place_vars()) = is_log ? log_f32(total[0]) : 1.0f / total[0];
-    const Expr factor = scale(nest.place());
-    out(nest.at_vars()) =
-        is_log ? strict_float((x - peak[0]) - factor) : strict_float(exponential * factor);
+    SoftmaxLine line(nest, "softmax", x, is_log, [&](const Expr& value) {
+      return with_next_row(nest, value, x, in.dim(1).extent());
+    });
+    out(nest.at_vars()) = line.result();
     AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
-    schedule.keep(peak);
-    if (is_cached) schedule.keep_row(e, kLongestCachedRow);
-    schedule.keep(total);
-    schedule.keep(scale);
+    line.keep(schedule, is_cached ? kLongestCachedRow : 0);
   }
 };
 

@@ -1,0 +1,2 @@
+# Compiled at run time: no rows.
+ballast_oclgrind_filter(FusedRows.N* FusedRows.BoolSteps)
