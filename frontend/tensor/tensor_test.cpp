@@ -45,6 +45,18 @@ TEST(TensorTest, NarrowFloatsConvertOnTheHost) {
   EXPECT_EQ(Tensor::full({2}, 0.5, DType::kBF16).to_string(), "bf16[2] [0.5, 0.5]");
 }
 
+TEST(TensorTest, IntegersTakeTheNearestNumberThereIs) {
+  const auto stored = [](double value, DType dtype) {
+    return decode(encode(value, dtype).data(), dtype);
+  };
+  EXPECT_EQ(stored(300, DType::kU8), 255);
+  EXPECT_EQ(stored(-1, DType::kU8), 0);
+  EXPECT_EQ(stored(-2.9, DType::kI32), -2);
+  EXPECT_EQ(stored(1e30, DType::kI32), 2147483647.0);
+  EXPECT_EQ(stored(-INFINITY, DType::kI64), -std::ldexp(1.0, 63));
+  EXPECT_EQ(stored(NAN, DType::kI64), 0);
+}
+
 TEST(TensorTest, FillsAndPrints) {
   EXPECT_EQ(Tensor::full({2, 2}, 7, DType::kI32).to_string(), "i32[2, 2] [[7, 7], [7, 7]]");
   EXPECT_EQ(Tensor::scalar(0.5).to_string(), "f32[] 0.5");

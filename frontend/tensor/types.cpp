@@ -110,6 +110,19 @@ std::vector<uint8_t> bytes_of(T value) {
   return bytes;
 }
 
+// As the op cast: toward zero, the nearest there is, 0 of a NaN.
+template <class T>
+T whole(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::min())) {
+    return std::numeric_limits<T>::min();
+  }
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) {
+    return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(value);
+}
+
 }  // namespace
 
 std::vector<uint8_t> encode(double value, DType dtype) {
@@ -123,11 +136,11 @@ std::vector<uint8_t> encode(double value, DType dtype) {
     case DType::kF16:
       return bytes_of(kF16Format.encode(value));
     case DType::kI32:
-      return bytes_of(static_cast<int32_t>(value));
+      return bytes_of(whole<int32_t>(value));
     case DType::kI64:
-      return bytes_of(static_cast<int64_t>(value));
+      return bytes_of(whole<int64_t>(value));
     case DType::kU8:
-      return bytes_of(static_cast<uint8_t>(value));
+      return bytes_of(whole<uint8_t>(value));
     case DType::kBool:
       return bytes_of(static_cast<uint8_t>(value != 0));
   }

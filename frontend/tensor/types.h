@@ -43,7 +43,7 @@ std::string to_string(const TensorType& type);  // "f32[64, 784]"
 
 bool is_float(DType dtype);  // f32, f64, bf16 or f16
 
-// One element as bytes and back. bf16 and f16 round to nearest even, from the double itself.
+// One element as bytes and back. Narrow floats round to nearest even, integers as the op cast does.
 std::vector<uint8_t> encode(double value, DType dtype);
 double decode(const uint8_t* bytes, DType dtype);
 
