@@ -1,7 +1,11 @@
 # One interface target that every target of ours links.
 add_library(ballast_flags INTERFACE)
-target_compile_options(ballast_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wno-missing-field-initializers
-                       -Wno-unused-parameter)
+target_compile_options(ballast_flags INTERFACE -Wall -Wextra -Wpedantic
+                       -Wno-missing-field-initializers -Wno-unused-parameter
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wshadow=local>
+                       $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wshadow=local>
+                       # A generic lambda's implicit use of `this`, which clang 14 does not see.
+                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unused-lambda-capture>)
 target_include_directories(ballast_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 
 set(BALLAST_SANITIZE "" CACHE STRING "address or thread: build everything of ours with that sanitizer")
@@ -11,6 +15,9 @@ set(BALLAST_KERNELS_REBUILD "" CACHE STRING "a regular expression: kernels built
 if(BALLAST_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
+  # The plugin finds clang's runtime in the executable, a program in C too: with its part for C++.
+  add_link_options($<$<CXX_COMPILER_ID:Clang>:-fsanitize-link-c++-runtime>
+                   $<$<LINK_LANG_AND_ID:C,Clang>:-Wl,--no-as-needed,-lstdc++>)
 elseif(BALLAST_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)

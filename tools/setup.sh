@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: tools/setup.sh build|test|bench
 # Installs what is missing: Debian packages (as root; otherwise says which and how), and into .venv
-# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind, Intel's OpenCL runtime and
-# Python's safetensors; for "bench" the libraries that the benchmarks set beside ours, of which only
-# those programs know.
+# Halide, CMake, Ninja and the MNIST subset; for "test" also oclgrind, clang for the sanitizers,
+# Intel's OpenCL runtime and Python's safetensors; for "bench" the libraries that the benchmarks set
+# beside ours, of which only those programs know.
 # Quick and without network where everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ python_rivals=(numpy==2.4.6 onnxruntime==1.31.1 onnx==1.23.2)
 
 case $purpose in
   build) ;;
-  test) packages+=(oclgrind) ;;
+  test) packages+=(oclgrind clang libclang-rt-dev llvm) ;;
   bench) packages+=(libopenblas-dev libclblast-dev) ;;
   *) echo "setup: unknown purpose '$purpose' (build, test or bench)" >&2 && exit 2 ;;
 esac
