@@ -15,7 +15,7 @@
 set(BALLAST_INTEL_VENDORS "${PROJECT_SOURCE_DIR}/.venv/intel/vendors")
 find_program(OCLGRIND oclgrind)
 
-# gcc 12's TSan runtime cannot map its shadow where address randomization is strong.
+# TSan's runtime (clang 14, gcc 12) cannot map its shadow where address randomization is strong.
 set(BALLAST_TEST_LAUNCHER "")
 if(BALLAST_SANITIZE STREQUAL "thread")
   execute_process(COMMAND setarch -R true RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
@@ -30,8 +30,8 @@ set(cache_owner "${PROJECT_BINARY_DIR}")
 if(BALLAST_KERNELS_FROM)
   set(cache_owner "${BALLAST_KERNELS_FROM}")
 endif()
-# gcc 12's LeakSanitizer guesses where glibc keeps a library's thread-local memory, guesses wrong with
-# this one, and then crashes while it looks for leaks: it is told not to.
+# LeakSanitizer's runtime guesses where glibc keeps a library's thread-local memory; gcc 12's guesses
+# wrong with this one, and then crashes while it looks for leaks: it is told not to.
 set(BALLAST_TEST_ENVIRONMENT
     "BALLAST_CACHE_DIR=${cache_owner}/test-cache"
     "ASAN_OPTIONS=detect_stack_use_after_return=1:intercept_tls_get_addr=0"
@@ -45,13 +45,16 @@ add_custom_target(thread_tests)
 function(ballast_test_entry name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  # A folder of the entry's own: the same case may run on another implementation at the same time.
+  set(files "${PROJECT_BINARY_DIR}/test-files/${name}")
+  file(MAKE_DIRECTORY "${files}")
   set(plugin "")
   if(TARGET ballast)
     set(plugin "BALLAST_PLUGIN=$<TARGET_FILE:ballast>")
   endif()
   set_tests_properties(${name} PROPERTIES
     TIMEOUT "${arg_TIMEOUT}" LABELS "${arg_LABELS}"
-    ENVIRONMENT "${BALLAST_TEST_ENVIRONMENT};${plugin};${arg_ENVIRONMENT}")
+    ENVIRONMENT "${BALLAST_TEST_ENVIRONMENT};TEST_TMPDIR=${files};${plugin};${arg_ENVIRONMENT}")
 endfunction()
 
 # One entry per OpenCL implementation.

@@ -71,27 +71,17 @@ class Candidate {
   std::vector<device::Buffer*> slots_;
 };
 
-// Rounds over all candidates in turn, so that whatever else the machine does meets all of them; the
-// fastest round counts.
-size_t fastest(const device::DevicePtr& device, size_t standard,
-               const std::vector<std::function<Plan()>>& plans,
-               const std::vector<uint64_t>& slot_bytes) {
-  constexpr int kRounds = 7;
+size_t measured_choice(const device::DevicePtr& device, size_t standard,
+                       const std::vector<std::function<Plan()>>& plans,
+                       const std::vector<uint64_t>& slot_bytes) {
   constexpr double kRoundSeconds = 1e-3;
   std::vector<Candidate> candidates;
   candidates.reserve(plans.size());
   for (const auto& plan : plans) candidates.emplace_back(device, plan(), slot_bytes);
   const double once = candidates[standard].run(2);
   const int count = std::clamp(static_cast<int>(kRoundSeconds / once), 1, 200);
-  std::vector<double> best(candidates.size(), std::numeric_limits<double>::infinity());
-  for (int round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      best[i] = std::min(best[i], candidates[i].run(count));
-    }
-  }
-  const size_t winner = std::min_element(best.begin(), best.end()) - best.begin();
-  // A difference within the noise is none.
-  return best[winner] < 0.97 * best[standard] ? winner : standard;
+  return fastest_candidate(candidates.size(), standard,
+                           [&](size_t i) { return candidates[i].run(count); });
 }
 
 std::optional<size_t> parse(const std::optional<std::string>& text, size_t count) {
@@ -129,10 +119,23 @@ size_t tuned_choice(const std::string& problem, size_t standard,
   const device::DiskCache disk = device::DiskCache::from_environment();
   std::optional<size_t> choice = parse(disk.load(file), candidates.size());
   if (!choice) {
-    choice = fastest(device, standard, candidates, slot_bytes);
+    choice = measured_choice(device, standard, candidates, slot_bytes);
     disk.store(file, std::to_string(*choice));
   }
   return known[key] = *choice;
+}
+
+// Rounds over all candidates in turn, so that whatever else the machine does meets all of them.
+size_t fastest_candidate(size_t count, size_t standard,
+                         const std::function<double(size_t candidate)>& seconds) {
+  constexpr int kRounds = 7;
+  constexpr double kNoise = 0.03;
+  std::vector<double> best(count, std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < count; ++i) best[i] = std::min(best[i], seconds(i));
+  }
+  const size_t winner = std::min_element(best.begin(), best.end()) - best.begin();
+  return best[winner] < (1 - kNoise) * best[standard] ? winner : standard;
 }
 
 }  // namespace ballast::kernels

@@ -32,4 +32,9 @@ size_t tuned_choice(const std::string& problem, size_t standard,
                     const std::vector<std::function<Plan()>>& candidates,
                     const std::vector<uint64_t>& slot_bytes);
 
+// What decides: the candidate with the fastest round, or `standard` unless that is faster by more
+// than the noise. `seconds` runs a candidate once more and says how long a run took.
+size_t fastest_candidate(size_t count, size_t standard,
+                         const std::function<double(size_t candidate)>& seconds);
+
 }  // namespace ballast::kernels
