@@ -2,10 +2,12 @@
 
 #include "kernels/aot_table.h"
 #include "kernels/source_names.h"
+#include "kernels/streaming.h"
 
 #include <HalideRuntimeOpenCL.h>
 #include <xxhash.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -71,6 +73,21 @@ struct BoundBuffer {
   }
 };
 
+// From the first to the last element of every operand.
+int64_t touched_bytes(const std::vector<HostArg>& args) {
+  int64_t bytes = 0;
+  for (const HostArg& arg : args) {
+    const auto* operand = std::get_if<Operand>(&arg);
+    if (operand == nullptr) continue;
+    int64_t elements = 1;
+    for (size_t d = 0; d < operand->extents.size(); ++d) {
+      elements += (operand->extents[d] - 1) * std::abs(operand->strides[d]);
+    }
+    bytes += elements * static_cast<int64_t>(size_of(operand->dtype));
+  }
+  return bytes;
+}
+
 // The sources of all kernels recorded so far. Equal ones share one object, so that programs are
 // built once and plans stay small.
 class Sources {
@@ -114,7 +131,7 @@ struct RecorderHooks {
     Recorder& recorder = *recording;
     if (groups[0] * groups[1] * groups[2] == 0) return;
     device::Launch launch;
-    launch.source = sources().find(module, entry, recorder.rules_);
+    launch.source = sources().find(module, entry, recorder.call_rules_);
     launch.kernel = kernel_name_in(launch.source->text);
     launch.label = recorder.label_;
     launch.local = local;
@@ -142,14 +159,6 @@ struct RecorderHooks {
   static void stash() noexcept { recording->failure_ = std::current_exception(); }
 };
 
-bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length,
-                   int64_t least_bytes) {
-  constexpr int64_t kLine = 64;
-  const int64_t bytes = length * 4;
-  return device_class == device::DeviceClass::kCpu && bytes % kLine == 0 &&
-         lines * bytes >= least_bytes;
-}
-
 Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape) {
   Operand operand{slot, dtype, {shape.rbegin(), shape.rend()}, {}, {}};
   int64_t stride = 1;
@@ -163,6 +172,8 @@ Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape) {
 void Recorder::call(HostFunction function, const std::string& label,
                     const std::vector<HostArg>& args) {
   label_ = label;
+  call_rules_ = rules_;
+  call_rules_.streams = rules_.streams && touched_bytes(args) > last_cache_bytes();
   std::deque<BoundBuffer> buffers;
   std::vector<void*> argv;
   for (const HostArg& arg : args) {

@@ -46,18 +46,10 @@ struct SourceRules {
   // Memory is accessed through pointers that loops do not change and indices that they do.
   bool direct_access = false;
   std::string options;  // for the OpenCL compiler
-  // Whole vectors of the results go past the caches. For results of 4-byte elements whose vectors
-  // are cache lines: see should_stream.
+  // Whole vectors of the results go past the caches, unless what a call passes over fits into the
+  // last one. For results of 4-byte elements whose vectors are cache lines: see streaming.h.
   bool streams = false;
 };
-
-// Results of so many bytes may go past the caches, which would have kept little of them; those that
-// hold nothing else up wait for twice as many.
-constexpr int64_t kStreamedBytes = 4 << 20, kStreamedRowsBytes = 2 * kStreamedBytes;
-// Whether a CPU should write dense lines of `length` such elements past its caches: they are whole
-// cache lines, and `least_bytes` of them.
-bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length,
-                   int64_t least_bytes);
 
 class Recorder {
  public:
@@ -75,7 +67,9 @@ class Recorder {
   friend struct RecorderHooks;
   SourceRules rules_;
   Plan plan_;
+  // Of the call that runs.
   std::string label_;
+  SourceRules call_rules_;
   std::exception_ptr failure_;  // exceptions do not pass through Halide's frames
 };
 

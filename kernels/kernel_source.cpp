@@ -117,23 +117,28 @@ void stream_values(std::string& text) {
   }
 }
 
-// SourceRules::streams: "*(space type16_anywhere*)(place) = x;" likewise, where the space is that
-// of a result of 4-byte elements.
+// SourceRules::streams: "*(space type16_anywhere*)(place) = x;" likewise, and
+// "((space type16 *)base)[index] = x;", where the space is that of a result of 4-byte elements.
 void stream_results(std::string& text) {
   for (const char* type : {"float", "int"}) {
-    const std::string vector = fmt::format(" {}16_anywhere*)(", type);
-    for (size_t at = 0; (at = text.find(vector, at)) != std::string::npos;) {
-      const size_t open = text.rfind("*(", at), line = text.rfind('\n', at) + 1;
-      const size_t end = text.find(";\n", at), equals = text.rfind(" = ", end);
-      const std::string space = text.substr(open + 2, at - open - 2);
-      at = end;
-      const bool is_store = text.find_first_not_of(' ', line) == open && equals > open;
-      if (!is_store || text.find(fmt::format("\n {} {} *restrict ", space, type)) > open) continue;
-      const std::string stream =
-          fmt::format("STREAM({}, {}16, {})", text.substr(equals + 3, end - equals - 3), type,
-                      text.substr(open + 1, equals - open - 1));
-      text.replace(open, end - open, stream);
-      at = open + stream.size();
+    for (const char* form : {" {}16_anywhere*)(", " {}16 *)"}) {
+      const std::string vector = fmt::format(fmt::runtime(form), type);
+      for (size_t at = 0; (at = text.find(vector, at)) != std::string::npos;) {
+        const size_t line = text.rfind('\n', at) + 1, open = text.find_first_not_of(' ', line);
+        const size_t end = text.find(";\n", at), equals = text.find(" = ", at);
+        const size_t space = text.find_last_of('(', at) + 1;
+        const std::string parameter =
+            fmt::format("\n {} {} *restrict ", text.substr(space, at - space), type);
+        at = end;
+        // A store is all of a line before its equals sign; other lines begin with a type.
+        const bool is_store = text[open] == '*' || text[open] == '(';
+        if (!is_store || equals > end || text.find(parameter) > open) continue;
+        const std::string stream =
+            fmt::format("STREAM({}, {}16, &{})", text.substr(equals + 3, end - equals - 3), type,
+                        text.substr(open, equals - open));
+        text.replace(open, end - open, stream);
+        at = open + stream.size();
+      }
     }
   }
 }

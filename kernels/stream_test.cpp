@@ -1,23 +1,35 @@
 // Results of many bytes are written past the caches: by the same kernels, to the same bits.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/streaming.h"
 #include "kernels/test_support.h"
+
+#include <algorithm>
+#include <string>
 
 namespace ballast::kernels::testing {
 namespace {
 
-constexpr int64_t kLength = 1040, kRows = 2100, kFewRows = 21;
+constexpr int64_t kLength = 1040, kRowBytes = 4 * kLength, kFewRows = 21;
+// Enough for their own size, and what is read and written of them for the last cache's.
+const int64_t kRows = std::max(kStreamedRowsBytes, last_cache_bytes() / 2) / kRowBytes + 21;
 
 using PlanOfRows = std::function<Plan(int64_t rows)>;
 
 TensorType rows_type(int64_t rows) { return {DType::kF32, {rows, kLength}}; }
 
+bool is_streamed(const Plan& plan) {
+  return std::any_of(plan.launches.begin(), plan.launches.end(), [](const device::Launch& launch) {
+    return launch.source->text.find("STREAM(") != std::string::npos;
+  });
+}
+
 // What is computed of many rows is what is computed of the first and of the last few.
 void expect_same_rows(const PlanOfRows& plan, std::vector<HostTensor> shared,
                       const std::vector<TensorType>& more = {}) {
   if (is_too_large(kRows * kLength)) GTEST_SKIP() << "too slow on the simulator";
-  ASSERT_TRUE(should_stream(DeviceClass::kCpu, kRows, kLength, kStreamedRowsBytes));
-  ASSERT_FALSE(should_stream(DeviceClass::kCpu, kFewRows, kLength, kStreamedBytes));
+  ASSERT_TRUE(is_streamed(plan(kRows)));
+  ASSERT_FALSE(is_streamed(plan(kFewRows)));
   const HostTensor x = random_f32({kRows, kLength}, 5);
   const std::vector<float> values = x.as<float>();
   const auto results = [&](int64_t first, int64_t rows) {
@@ -76,6 +88,15 @@ TEST(Streams, LayerNorm) {
   expect_same_rows(
       [&](int64_t rows) { return plan_layer_norm(DeviceClass::kCpu, rows, kLength, 1e-5f); },
       {random_f32({kLength}, 6), random_f32({kLength}, 7)}, {statistic, statistic});
+}
+
+TEST(Streams, NotWhatTheLastCacheKeeps) {
+  // Large, and yet no more with what is read than that cache.
+  const int64_t rows = last_cache_bytes() / 2 / kRowBytes;
+  if (rows * kRowBytes < kStreamedRowsBytes) GTEST_SKIP() << "no last cache worth keeping in";
+  const TensorType type = rows_type(rows);
+  EXPECT_FALSE(is_streamed(plan_pointwise(DeviceClass::kCpu, "relu", {type}, type)));
+  EXPECT_TRUE(is_streamed(plan_pointwise(DeviceClass::kCpu, "mul", {type, type}, type)));
 }
 
 TEST(Streams, Matmul) {

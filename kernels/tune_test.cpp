@@ -1,5 +1,6 @@
 #include "kernels/tune.h"
 
+#include "device/disk_cache.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/test_support.h"
@@ -7,8 +8,6 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace ballast::kernels::testing {
 namespace {
@@ -36,12 +35,12 @@ class Tune : public ::testing::Test {
 
   // What each file says.
   std::vector<std::string> stored() const {
+    const device::DiskCache cache{folder_};
     std::vector<std::string> all;
     if (!std::filesystem::exists(folder_)) return all;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       if (entry.path().extension() != ".tune") continue;
-      std::ifstream file(entry.path());
-      all.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+      all.push_back(cache.load(entry.path().filename()).value_or("unreadable"));
     }
     return all;
   }

@@ -4,6 +4,7 @@
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <string>
@@ -30,9 +31,9 @@ bool is_empty(const Shape& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
-// Whether the planes of a product's results go past the caches: then nothing is gained by holding
-// them back until they can be written in long runs, as the kernels over padded planes do.
-bool streams_pixels(DeviceClass device_class, int64_t planes, const ConvConfig& c) {
+// Whether the planes of a product's results are large: then nothing is gained by holding them back
+// until they can be written in long runs, as the kernels over padded planes do.
+bool has_large_planes(DeviceClass device_class, int64_t planes, const ConvConfig& c) {
   return should_stream(device_class, planes, c.height * c.width, kStreamedBytes);
 }
 
@@ -58,8 +59,8 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   const bool is_cpu = device_class == DeviceClass::kCpu;
   // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
   const bool multiplies = is_product(c, e) && !(is_cpu && e.has_bias);
-  const bool streams = streams_pixels(device_class, c.batch * c.out_channels, c);
-  if (is_cpu && is_planes(c) && !(multiplies && streams)) return plan_conv2d_planes(c, e);
+  const bool is_large = has_large_planes(device_class, c.batch * c.out_channels, c);
+  if (is_cpu && is_planes(c) && !(multiplies && is_large)) return plan_conv2d_planes(c, e);
   if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
@@ -87,8 +88,9 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
-  const bool streams = streams_pixels(device_class, c.batch * c.in_channels, c);
-  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) && !(is_product(c) && streams)) {
+  const bool is_large = has_large_planes(device_class, c.batch * c.in_channels, c);
+  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) &&
+      !(is_product(c) && is_large)) {
     return plan_conv2d_input_grad_planes(c);
   }
   if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);

@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_depth.h"
 
 #include "kernels/conv/conv_tiles.h"
+#include "kernels/streaming.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "kernels/index/index.h"
 
 #include "kernels/shape/region.h"
+#include "kernels/streaming.h"
 
 #include <algorithm>
 
@@ -107,7 +108,7 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
   args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
   args.emplace_back(rows.operand(2, raw_type(bytes), numbers.extents[2]));
   const bool streams = has_vectors && bytes == 4 && rows.inner % kLanes == 0 &&
-                       output.bytes() >= uint64_t{kStreamedBytes};
+                       output.bytes() >= static_cast<uint64_t>(streamed_move_bytes());
   const std::string kernel =
       fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
   recorder.call(aot_kernel(kernel, device_class), kernel, args);

@@ -4,6 +4,7 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/matmul/matmul_activations.h"
 #include "kernels/matmul/matmul_choice.h"
+#include "kernels/streaming.h"
 #include "kernels/tune.h"
 
 #include <algorithm>

@@ -33,6 +33,13 @@ void check_outputs(const FusedPointwise& fused) {
   }
 }
 
+// After schedule_nest: of several outputs all of a vector, in registers, before any is stored.
+void schedule_values(Outputs outputs, const Nest& nest, int64_t lanes) {
+  if (outputs.values.outputs() == 1) return;
+  outputs.values.compute_at(outputs.out, nest.lane).store_in(Halide::MemoryType::Register);
+  outputs.values.bound_extent(nest.lane, static_cast<int>(lanes)).vectorize(nest.lane);
+}
+
 JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loops& loops) {
   JitKernel kernel;
   const int dimensions = static_cast<int>(loops.extents.size());
@@ -75,7 +82,7 @@ JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loo
   }
   const Chunks chunks = choose_chunks(device_class, loops);
   schedule_nest(kernel.func, nest, chunks.x, chunks.y, device_class == DeviceClass::kGpu);
-  schedule_values(made, nest);
+  schedule_values(made, nest, loops.extents[0]);
   if (loops.extents[0] == kLanes) kernel.func.vectorize(nest.lane, kLanes);
   return kernel;
 }

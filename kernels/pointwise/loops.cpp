@@ -1,6 +1,7 @@
 #include "kernels/pointwise/loops.h"
 
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/streaming.h"
 
 #include <algorithm>
 

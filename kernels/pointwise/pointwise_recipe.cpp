@@ -168,9 +168,4 @@ Outputs make_outputs(const Nest& nest, const std::vector<Expr>& results) {
   return outputs;
 }
 
-void schedule_values(Outputs outputs, const Nest& nest) {
-  if (outputs.values.outputs() == 1) return;
-  outputs.values.compute_at(outputs.out, nest.lane).store_in(Halide::MemoryType::Stack);
-}
-
 }  // namespace ballast::kernels

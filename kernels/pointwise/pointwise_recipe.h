@@ -48,7 +48,5 @@ struct Outputs {
   Halide::Func values, out;
 };
 Outputs make_outputs(const Nest& nest, const std::vector<Halide::Expr>& results);
-// After schedule_nest(outputs.out, ...).
-void schedule_values(Outputs outputs, const Nest& nest);
 
 }  // namespace ballast::kernels

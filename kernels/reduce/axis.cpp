@@ -1,5 +1,7 @@
 #include "kernels/reduce/axis.h"
 
+#include "kernels/streaming.h"
+
 #include <algorithm>
 
 namespace ballast::kernels {

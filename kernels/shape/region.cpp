@@ -1,5 +1,7 @@
 #include "kernels/shape/region.h"
 
+#include "kernels/streaming.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -175,8 +177,8 @@ Operand flat_operand(const Move& move, const View& view) {
   return {view.slot, raw_type(move.bytes), {last + 1}, {1}, {}};
 }
 
-// Whether every vector of a transposed move's result is a cache line of its own.
-bool has_whole_lines(const Move& move) {
+// Whether a transposed move's result is large, and every vector of it a cache line of its own.
+bool is_streamed(const Move& move) {
   bool is_aligned =
       move.bytes == 4 && move.to.offset % kLanes == 0 && move.extents[0] % kLanes == 0;
   uint64_t bytes = move.bytes * move.extents[0];
@@ -184,7 +186,11 @@ bool has_whole_lines(const Move& move) {
     is_aligned = is_aligned && move.to.strides[d] % kLanes == 0;
     bytes *= move.extents[d];
   }
-  return is_aligned && bytes >= uint64_t{kStreamedBytes};
+  // Rows of the result that lie a page apart would share their sets of the near caches.
+  constexpr int64_t kPage = 1024;
+  const bool shares_sets = move.to.strides[1] % kPage == 0;
+  return is_aligned &&
+         bytes >= static_cast<uint64_t>(shares_sets ? kStreamedBytes : streamed_move_bytes());
 }
 
 // The sides of blocks that transpose_generator.cpp was built for: a vector of 64 bytes where rows
@@ -197,7 +203,7 @@ int64_t block_side(uint64_t bytes, int64_t shorter) {
 void record_transpose(Recorder& recorder, const Move& move) {
   const int64_t side = block_side(move.bytes, std::min(move.extents[0], move.extents[1]));
   const bool is_cpu = move.device_class == DeviceClass::kCpu;
-  const bool streams = is_cpu && side == kLanes && has_whole_lines(move);
+  const bool streams = is_cpu && side == kLanes && is_streamed(move);
   const std::string kernel =
       fmt::format("transpose_{}_{}", move.bytes, streams ? "streams" : std::to_string(side));
   std::vector<HostArg> args{flat_operand(move, move.from)};
