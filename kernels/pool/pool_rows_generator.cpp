@@ -65,19 +65,20 @@ class PoolRows : public Generator<PoolRows> {
       const Expr wins = old_row < 0 || (!le(value, old) && eq(old, old));
       folded(l, v, r, g, p) = Tuple(select(wins, value, old), select(wins, row, old_row));
     } else {
-      folded(l, v, r, g, p) = none();
-      folded(l, v, r, g, p) = fold(read(folded(l, v, r, g, p)), Tuple(value));
+      folded(l, v, r, g, p) = none_folded();
+      folded(l, v, r, g, p) = fold(all(folded(l, v, r, g, p)), Tuple(value));
     }
     fill_line(width);
     const Func& source = is_stride_2 ? add_phases() : line;
     kx = RDom(0, kernel_w, "kx");
     const Expr at = kx * dilation_w;
-    total(x, r, g, p) = none();
+    total(x, r, g, p) = none_folded();
     const Expr place = is_stride_2 ? r * (pitch / 2) + x + at / 2 : r * pitch + x * stride_w + at;
     const Tuple tap = read(is_stride_2 ? source(place, at % 2, g, p) : source(place, g, p));
-    total(x, r, g, p) = fold(read(total(x, r, g, p)), tap);
-    (*out_)(x, r, g, p) =
-        is_average() ? average(width, height) : read(total(x, r, g, p))[is_index() ? 1 : 0];
+    total(x, r, g, p) = fold(all(total(x, r, g, p)), tap);
+    (*out_)(x, r, g, p) = is_average() ? average(width, height)
+                          : is_index() ? Expr(total(x, r, g, p)[1])
+                                       : largest(all(total(x, r, g, p)));
   }
 
   void schedule() {
@@ -119,6 +120,7 @@ class PoolRows : public Generator<PoolRows> {
  private:
   bool is_average() const { return result.value() == "average"; }
   bool is_index() const { return result.value() == "index"; }
+  bool is_max() const { return result.value() == "max"; }
 
   Tuple read(const FuncRef& at) const {
     return is_index() ? Tuple(Expr(at[0]), Expr(at[1])) : Tuple(Expr(at));
@@ -129,6 +131,17 @@ class PoolRows : public Generator<PoolRows> {
     return Tuple(is_average() ? Expr(0.0f) : Expr(-INFINITY));
   }
 
+  // What is carried from tap to tap: of a maximum also the largest magnitude, as bits, which is
+  // that of a NaN where there is one. So a tap is three instructions with no mask between them.
+  Tuple all(const FuncRef& at) const {
+    return is_max() ? Tuple(Expr(at[0]), Expr(at[1])) : read(at);
+  }
+  Tuple none_folded() const { return is_max() ? Tuple(Expr(-INFINITY), Expr(0)) : none(); }
+  Expr largest(const Tuple& folded) const {
+    const int infinity = 0x7f800000;
+    return select(folded[1] > infinity, reinterpret<float>(folded[1]), folded[0]);
+  }
+
   // NaN stays, and of equal elements the first.
   Tuple fold(const Tuple& old, const Tuple& next) const {
     if (is_average()) return Tuple(strict_float(old[0] + next[0]));
@@ -136,8 +149,8 @@ class PoolRows : public Generator<PoolRows> {
       const Expr wins = next[0] > old[0] || (next[0] == old[0] && next[1] < old[1]);
       return Tuple(select(wins, next[0], old[0]), select(wins, next[1], old[1]));
     }
-    const Expr wins = !le(next[0], old[0]) && eq(old[0], old[0]);
-    return Tuple(select(wins, next[0], old[0]));
+    const Expr magnitude = reinterpret<int>(next[0]) & 0x7fffffff;
+    return Tuple(select(lt(old[0], next[0]), next[0], old[0]), max(old[1], magnitude));
   }
 
   void fill_line(const Expr& width) {
@@ -145,7 +158,8 @@ class PoolRows : public Generator<PoolRows> {
     step = RDom(0, kPoolStep, 0, (width + kPoolStep - 1) / kPoolStep, 0, out_->dim(1).extent());
     const Expr at = min(step.y * kPoolStep, width - kPoolStep) + step.x;
     const Expr place = unsafe_promise_clamped(step.z * pitch + left + at, 0, kPoolLines - 1);
-    const Tuple column = read(folded(step.x, step.y, step.z, g, p));
+    const FuncRef of_rows = folded(step.x, step.y, step.z, g, p);
+    const Tuple column = is_max() ? Tuple(largest(all(of_rows))) : read(of_rows);
     if (!is_index()) {
       line(place, g, p) = column;
       return;

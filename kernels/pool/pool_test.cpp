@@ -135,8 +135,12 @@ TEST(Pool, TiesAndSpecialNumbers) {
     std::vector<float> ties(elements(x_shape(c)));
     for (size_t i = 0; i < ties.size(); ++i) ties[i] = static_cast<float>(i * 7 % 3);
     check_max(c, f32(x_shape(c), ties));
-    for (size_t i = 0; i < ties.size(); ++i) ties[i] = i % 5 == 0 ? NAN : -INFINITY;
-    check_max(c, f32(x_shape(c), ties));
+    for (const float nan : {NAN, -NAN}) {
+      for (const float other : {-INFINITY, INFINITY}) {
+        for (size_t i = 0; i < ties.size(); ++i) ties[i] = i % 7 == 0 ? nan : other;
+        check_max(c, f32(x_shape(c), ties));
+      }
+    }
   }
 }
 
