@@ -10,6 +10,9 @@
 
 namespace ballast::bench {
 
+// Written out in ops, which compiles to one kernel; beside it the ops one by one.
+Case chain(const std::string& name, std::vector<Operand> inputs, std::vector<Step> steps);
+
 std::vector<Case> matmul_rows();
 std::vector<Case> pointwise_rows();
 std::vector<Case> reduce_rows();

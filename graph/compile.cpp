@@ -26,6 +26,7 @@ Graph optimize(const Graph& graph, Level level, const device::DevicePtr& device)
       {"fuse_matmul_epilogues", Level::kO1, fuse_matmul_epilogues},
       {"fuse_rows", Level::kO1, fuse_rows},
       {"fuse_pointwise", Level::kO1, fuse_pointwise},
+      {"fuse_products", Level::kO1, fuse_products},
       {"remove_dead_code", Level::kO1, remove_dead_code},
       {"separate_results", Level::kO0, separate_results},
   };

@@ -104,6 +104,31 @@ TEST(Executable, FusionChangesNoBits) {
   EXPECT_EQ(o1.w, o0.w);
 }
 
+// A gated layer with a residual and back through it: two products take in what is around them.
+TEST(Executable, ProductsWithChainsChangeNoBits) {
+  const Graph g = parse(
+      "ballast.graph 1\ninput %0 \"x\": f32[9, 20]\ninput %1 \"w\": f32[36, 20]\n"
+      "input %2 \"v\": f32[36, 20]\ninput %3 \"b\": f32[36]\n"
+      "%4 = matmul(%0, %1) {transpose_b = 1} : f32[9, 36]\n%5 = add(%4, %3) : f32[9, 36]\n"
+      "%6 = matmul(%0, %2) {transpose_b = 1} : f32[9, 36]\n%7 = silu(%5) : f32[9, 36]\n"
+      "%8 = mul(%7, %6) : f32[9, 36]\n%9 = matmul(%8, %2) : f32[9, 20]\n"
+      "%10 = gelu_grad(%9, %0) : f32[9, 20]\noutput %10, %8\n");
+  const auto run = [&](Level level) {
+    Executable exe(test_device(), g, {level, Replay::kAuto});
+    const BufferPtr y = upload(std::vector<float>(180)), h = upload(std::vector<float>(324));
+    exe.run(test_device()->default_stream(),
+            {{upload(ramp(180, 1, -0.5f)), nullptr},
+             {upload(ramp(720, 2, -1)), nullptr},
+             {upload(ramp(720, 1, -0.3f)), nullptr},
+             {upload(ramp(36, 1)), nullptr}},
+            {y, h});
+    return std::pair(std::pair(download(y), download(h)), exe.launch_count());
+  };
+  const auto o0 = run(Level::kO0), o1 = run(Level::kO1);
+  EXPECT_EQ(o1.first, o0.first);
+  EXPECT_LE(o1.second + 3, o0.second);
+}
+
 TEST(Executable, FusionLaunchesLess) {
   const Executable o0(test_device(), linear_regression(32, 10), {Level::kO0, Replay::kList});
   const Executable o1(test_device(), linear_regression(32, 10), {Level::kO1, Replay::kList});

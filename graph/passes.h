@@ -30,6 +30,12 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 // Chains of pointwise nodes over one shape, each read by the chain only, become one "fused" node.
 [[nodiscard]] Graph fuse_pointwise(const Graph& graph);
 
+// A "fused" or pointwise node of f32 that alone reads a matmul becomes one node with it, a
+// "fused_matmul", where its other operands have the product's shape, or one value per column or for
+// all. The matmul's own epilogue becomes the first steps. For what fuse_matmul_epilogues left: what
+// that pass made needs no kernel compiled.
+[[nodiscard]] Graph fuse_products(const Graph& graph);
+
 // Reductions and softmax along the last axis with the pointwise nodes around them, over rows of 16
 // to 4096 elements, become one "fused_rows" node: what a row needs of itself (a maximum, a mean)
 // stays in one kernel. A softmax or normalisation written out in ops is one such node.

@@ -155,6 +155,57 @@ TEST(Passes, PointwiseChainsBecomeOneKernel) {
   verify(parse(print(g)));
 }
 
+constexpr const char* kProduct =
+    "input %0 \"x\": f32[5, 3]\ninput %1 \"w\": f32[4, 3]\ninput %2 \"b\": f32[4]\n"
+    "input %3 \"g\": f32[5, 4]\n"
+    "%4 = matmul(%0, %1, %2, %3) {transpose_b = 1, has_bias = 1, activation = \"tanh\", "
+    "has_residual = 1} : f32[5, 4]\n";
+
+TEST(Passes, ProductsTakeTheChainThatAloneReadsThem) {
+  const Graph g =
+      fuse_products(fuse_pointwise(parse_nodes(
+          std::string(kProduct) + "const %5: f32[] = 0000003f\n%6 = sigmoid(%4) : f32[5, 4]\n"
+                                  "%7 = mul(%6, %4) : f32[5, 4]\n%8 = mul(%5, %7) : f32[5, 4]\n"
+                                  "%9 = mul(%8, %3) : f32[5, 4]\noutput %9\n")));
+  ASSERT_EQ(ops(g), "fused_matmul");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "program"),
+            "add(i0,i1):f32;tanh(s0):f32;add(s1,i2):f32;sigmoid(s2):f32;mul(s3,s2):f32;"
+            "mul(i3,s4):f32;mul(s5,i4):f32");
+  EXPECT_EQ(int_attr(g.nodes()[0].attrs, "transpose_b"), 1);
+  verify(parse(print(g)));
+}
+
+TEST(Passes, ProductsTakeASingleStepToo) {
+  const Graph g = fuse_products(
+      parse_nodes(std::string(kProduct) + "%5 = mul(%4, %4) : f32[5, 4]\noutput %5\n"));
+  ASSERT_EQ(ops(g), "fused_matmul");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "program"),
+            "add(i0,i1):f32;tanh(s0):f32;add(s1,i2):f32;mul(s2,s2):f32");
+}
+
+TEST(Passes, ProductsStayApartFromWhatTheyCannotTake) {
+  for (const char* rest :
+       {// read twice
+        "%5 = neg(%4) : f32[5, 4]\noutput %5, %4\n",
+        // one value per row
+        "input %5 \"r\": f32[5, 1]\n%6 = mul(%4, %5) : f32[5, 4]\noutput %6\n",
+        // another shape
+        "input %5 \"r\": f32[2, 5, 4]\n%6 = mul(%4, %5) : f32[2, 5, 4]\noutput %6\n",
+        // another dtype
+        "%5 = cast(%4) {dtype = 3} : f16[5, 4]\noutput %5\n"}) {
+    EXPECT_EQ(fuse_products(parse_nodes(std::string(kProduct) + rest)).nodes().size(), 2u) << rest;
+  }
+}
+
+TEST(Passes, AStepOfTwoProductsTakesOne) {
+  const Graph g =
+      fuse_products(parse_nodes("input %0 \"x\": f32[2, 3]\ninput %1 \"w\": f32[3, 4]\n"
+                                "%2 = matmul(%0, %1) : f32[2, 4]\n%3 = matmul(%0, %1) : f32[2, 4]\n"
+                                "%4 = mul(%2, %3) : f32[2, 4]\noutput %4\n"));
+  EXPECT_EQ(ops(g), "matmul fused_matmul");
+  verify(g);
+}
+
 TEST(Passes, PointwiseFusionStopsAtResultsAndOtherShapes) {
   const Graph result = fuse_pointwise(parse_nodes(
       "input %0 \"x\": f32[3]\n%1 = neg(%0) : f32[3]\n%2 = exp(%1) : f32[3]\noutput %1, %2\n"));

@@ -12,20 +12,13 @@ extern "C" int halide_copy_to_device(void*, halide_buffer_t*, const halide_devic
 namespace ballast::kernels {
 namespace {
 
-// The target of the kernels built ahead of time: plain host code, OpenCL, nothing of the runtime.
-Halide::Target jit_target() {
-  using Halide::Target;
-  const Target host = Halide::get_host_target();
-  return Target(host.os, host.arch, host.bits,
-                {Target::OpenCL, Target::NoRuntime, Target::NoAsserts, Target::NoBoundsQuery});
-}
-
 Halide::Internal::JITModule compile(const JitKernel& kernel) {
   using Halide::Internal::JITModule;
   using Symbol = JITModule::Symbol;
   const std::string name = "fused";
   const Halide::Module module =
-      Halide::Pipeline(kernel.func).compile_to_module(kernel.arguments, name, jit_target());
+      Halide::Pipeline(kernel.func)
+          .compile_to_module(kernel.arguments, name, jit_target(kernel.has_wide_indices));
   JITModule runtime;
   const auto add = [&](const char* symbol, auto* function) {
     runtime.add_symbol_for_export(symbol, Symbol(reinterpret_cast<void*>(function)));
@@ -40,6 +33,15 @@ Halide::Internal::JITModule compile(const JitKernel& kernel) {
 
 }  // namespace
 
+// That of the kernels built ahead of time: plain host code, OpenCL, nothing of the runtime.
+Halide::Target jit_target(bool has_wide_indices) {
+  using Halide::Target;
+  const Target host = Halide::get_host_target();
+  Target target(host.os, host.arch, host.bits,
+                {Target::OpenCL, Target::NoRuntime, Target::NoAsserts, Target::NoBoundsQuery});
+  return has_wide_indices ? target.with_feature(Target::LargeBuffers) : target;
+}
+
 Halide::ImageParam add_fixed_input(JitKernel& kernel, DType dtype,
                                    const std::vector<int64_t>& extents,
                                    const std::vector<int64_t>& strides) {
@@ -52,16 +54,21 @@ Halide::ImageParam add_fixed_input(JitKernel& kernel, DType dtype,
   return input;
 }
 
-Plan plan_jit(const std::function<JitKernel()>& build, const SourceRules& rules,
-              const std::string& label, const std::vector<HostArg>& args) {
+void record_jit(Recorder& recorder, const std::function<JitKernel()>& build,
+                const std::string& label, const std::vector<HostArg>& args) {
   try {
     const auto module = compile(build());
-    Recorder recorder(rules);
     recorder.call(reinterpret_cast<HostFunction>(module.argv_function()), label, args);
-    return recorder.finish();
   } catch (const Halide::Error& error) {
     device::fail(device::Code::kBuildFailed, "[{}] Halide: {}", label, error.what());
   }
+}
+
+Plan plan_jit(const std::function<JitKernel()>& build, const SourceRules& rules,
+              const std::string& label, const std::vector<HostArg>& args) {
+  Recorder recorder(rules);
+  record_jit(recorder, build, label, args);
+  return recorder.finish();
 }
 
 Plan cached_jit_plan(const std::string& key, const std::function<Plan()>& make) {

@@ -16,7 +16,11 @@ namespace ballast::kernels {
 struct JitKernel {
   Halide::Func func;
   std::vector<Halide::Argument> arguments;
+  bool has_wide_indices = false;  // WIDE in kernels.cmake
 };
+
+// What kernels are compiled for at run time, and built by a generator for.
+Halide::Target jit_target(bool has_wide_indices);
 
 // A new input whose extents and strides (innermost first) are fixed; it becomes an argument.
 Halide::ImageParam add_fixed_input(JitKernel& kernel, DType dtype,
@@ -37,8 +41,11 @@ void fix_extents(Param param, const std::vector<int64_t>& extents) {
   }
 }
 
-// The launches of what `build` makes, each labelled `label`. Throws kBuildFailed with Halide's
-// words where it refuses.
+// Appends the launches of what `build` makes, each labelled `label`. Throws kBuildFailed with
+// Halide's words where it refuses.
+void record_jit(Recorder& recorder, const std::function<JitKernel()>& build,
+                const std::string& label, const std::vector<HostArg>& args);
+// These launches alone.
 Plan plan_jit(const std::function<JitKernel()>& build, const SourceRules& rules,
               const std::string& label, const std::vector<HostArg>& args);
 

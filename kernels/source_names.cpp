@@ -4,6 +4,7 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <regex>
 #include <set>
 
 namespace ballast::kernels {
@@ -70,24 +71,42 @@ size_t replace_part(std::string& text, size_t at, size_t last, size_t end,
   return end - (last - at) + part.size();
 }
 
-// "_12": a value.
-bool is_value(const std::string& text, size_t begin, size_t end) {
-  if (text[begin] != '_' || end == begin + 1) return false;
-  return std::all_of(text.begin() + begin + 1, text.begin() + end, is_digit);
+// "_12": a value; "_V12": a vector that is gathered.
+constexpr const char* kValues[] = {"_", "_V"};
+bool is_value(const std::string& text, size_t begin, size_t end, const std::string& prefix) {
+  const size_t digits = begin + prefix.size();
+  if (digits >= end || text.compare(begin, prefix.size(), prefix) != 0) return false;
+  return std::all_of(text.begin() + digits, text.begin() + end, is_digit);
 }
 
-void renumber_values(std::string& text) {
+void renumber_values(std::string& text, const std::string& prefix) {
   std::map<int, int> ranks;
+  const auto number_at = [&](size_t begin, size_t end) {
+    const size_t digits = begin + prefix.size();
+    return std::stoi(text.substr(digits, end - digits));
+  };
   for_each_name(text, [&](size_t begin, size_t end) {
-    if (is_value(text, begin, end)) ranks[std::stoi(text.substr(begin + 1, end - begin - 1))] = 0;
+    if (is_value(text, begin, end, prefix)) ranks[number_at(begin, end)] = 0;
     return end;
   });
   int rank = 0;
   for (auto& entry : ranks) entry.second = rank++;
   for_each_name(text, [&](size_t begin, size_t end) {
-    if (!is_value(text, begin, end)) return end;
-    const int number = std::stoi(text.substr(begin + 1, end - begin - 1));
-    return replace_part(text, begin + 1, end, end, std::to_string(ranks.at(number)));
+    if (!is_value(text, begin, end, prefix)) return end;
+    const std::string number = std::to_string(ranks.at(number_at(begin, end)));
+    return replace_part(text, begin + prefix.size(), end, end, number);
+  });
+}
+
+// Takes the numbers out of the kernel's name. Halide has two ways to put them in, the second where
+// a hash of the name was seen before: "_kernel_out__12_s0_x", "_kernel_out_12_s0_x__1".
+void rename_kernel(std::string& text) {
+  static const std::regex number("_+[0-9]+(?=_|$)");
+  const std::string name = kernel_name_in(text);
+  const std::string plain = std::regex_replace(name, number, "");
+  for_each_name(text, [&](size_t begin, size_t end) {
+    if (name.empty() || text.compare(begin, end - begin, name) != 0) return end;
+    return replace_part(text, begin, end, end, plain);
   });
 }
 
@@ -96,7 +115,8 @@ void renumber_values(std::string& text) {
 void renumber_names(std::string& text) {
   // So Halide writes its names in comments.
   for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) text.replace(at, 1, "__");
-  renumber_values(text);
+  rename_kernel(text);
+  for (const char* prefix : kValues) renumber_values(text, prefix);
   const Numbers numbers = numbers_in(text);
   for_each_name(text, [&](size_t begin, size_t end) {
     const auto [at, last] = find_number(text, begin, end);
@@ -110,7 +130,8 @@ void renumber_names(std::string& text) {
 
 std::string kernel_name_in(std::string_view text) {
   constexpr std::string_view kKernel = "__kernel void ";
-  const size_t begin = text.find(kKernel) + kKernel.size();
+  const size_t found = text.find(kKernel), begin = found + kKernel.size();
+  if (found == std::string_view::npos) return {};
   return std::string(text.substr(begin, text.find('(', begin) - begin));
 }
 

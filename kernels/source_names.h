@@ -12,7 +12,7 @@ namespace ballast::kernels {
 // numbers of each name, become 0 (left out after a name), 1, 2 and so on in their order.
 void renumber_names(std::string& text);
 
-// The name of the one kernel in the text.
+// The name of the one kernel in the text; empty where there is none.
 std::string kernel_name_in(std::string_view text);
 
 }  // namespace ballast::kernels

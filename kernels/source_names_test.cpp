@@ -31,6 +31,17 @@ TEST(SourceNames, PlainNamesAreTheFirst) {
   EXPECT_EQ(renumbered("for (_t_s0_x) _t__1 = 0;"), renumbered("for (_t__3_s0_x) _t__4 = 0;"));
 }
 
+TEST(SourceNames, GatheredVectorsAreValuesToo) {
+  EXPECT_EQ(renumbered("float16 _V7; _V7.s0 = _in0[_3]; _V9 = _V7;"),
+            "float16 _V0; _V0.s0 = _in0[_0]; _V1 = _V0;");
+}
+
+TEST(SourceNames, KernelsHaveNoNumbers) {
+  EXPECT_EQ(
+      renumbered("__kernel void _kernel_out_200_s0_x__1() {} // kernel _kernel_out_200_s0_x__1"),
+      "__kernel void _kernel_out_s0_x() {} // kernel _kernel_out_s0_x");
+}
+
 TEST(SourceNames, KernelsCompiledTwiceAreEqual) {
   const TensorType type{DType::kF32, {3, 32}}, line{DType::kF32, {3, 1}};
   const auto text = [&](const std::string& last) {

@@ -5,13 +5,6 @@ namespace {
 
 const Attrs kByRow = {{"axes", std::vector<int64_t>{-1}}, {"keep_dims", int64_t{1}}};
 
-// Written out in ops, which compiles to one kernel; beside it the ops one by one.
-Case chain(const std::string& name, std::vector<Operand> inputs, std::vector<Step> steps) {
-  Case c{"chain_" + name, "chain_" + name, {}, std::move(inputs), steps};
-  c.unfused = std::move(steps);
-  return c;
-}
-
 Case softmax_chain(const std::string& name, const Operand& x) {
   return chain(name, {x, f32({1})},
                {{"mul", {0, 1}, {}},

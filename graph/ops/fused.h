@@ -1,5 +1,5 @@
-// The program text of the "fused" and "fused_rows" ops: written by the passes that make them, read
-// by the ops.
+// The program text of the "fused", "fused_rows" and "fused_matmul" ops: written by the passes that
+// make them, read by the ops.
 #pragma once
 
 #include "graph/op.h"

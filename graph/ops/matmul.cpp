@@ -1,5 +1,9 @@
 // matmul, with the epilogue that the fuse_matmul_epilogues pass gives it.
-#include "graph/op.h"
+//
+// "fused_matmul", made by fuse_products: the product is the first input, i0, of a chain of
+// pointwise steps (graph/ops/fused.h), whose other inputs are those behind A and B; the result is
+// that of the last step.
+#include "graph/ops/fused.h"
 
 #include <algorithm>
 
@@ -43,7 +47,7 @@ std::vector<int64_t> batch_strides(const Matrices& m, const Shape& batch) {
 
 bool has_y(const kernels::MatmulConfig& config) { return config.activation == "relu_grad"; }
 
-kernels::MatmulConfig config_of(const OpCall& call) {
+kernels::MatmulConfig product_of(const OpCall& call) {
   const Matrices a = matrices_of(call, 0), b = matrices_of(call, 1);
   const Shape batch = broadcast(a.batch, b.batch);
   kernels::MatmulConfig config;
@@ -52,9 +56,6 @@ kernels::MatmulConfig config_of(const OpCall& call) {
   config.k = a.columns;
   config.transpose_a = a.is_transposed;
   config.transpose_b = b.is_transposed;
-  config.has_bias = int_attr(call.attrs, "has_bias") != 0;
-  config.activation = string_attr(call.attrs, "activation");
-  config.has_residual = int_attr(call.attrs, "has_residual") != 0;
   const std::vector<int64_t> a_strides = batch_strides(a, batch),
                              b_strides = batch_strides(b, batch);
   const std::vector<int64_t> c_strides = batch_strides({false, config.m, config.n, batch}, batch);
@@ -64,12 +65,20 @@ kernels::MatmulConfig config_of(const OpCall& call) {
   return config;
 }
 
+kernels::MatmulConfig config_of(const OpCall& call) {
+  kernels::MatmulConfig config = product_of(call);
+  config.has_bias = int_attr(call.attrs, "has_bias") != 0;
+  config.activation = string_attr(call.attrs, "activation");
+  config.has_residual = int_attr(call.attrs, "has_residual") != 0;
+  return config;
+}
+
+void check_f32(const TensorType& input) {
+  if (input.dtype == DType::kF32) return;
+  fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
+}
+
 void check_product(const OpCall& call) {
-  for (const TensorType& input : call.inputs) {
-    if (input.dtype != DType::kF32) {
-      fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
-    }
-  }
   const Matrices a = matrices_of(call, 0), b = matrices_of(call, 1);
   if (a.columns != b.rows) {
     fail(Code::kInvalidArgument, "inner extents differ: {} of input 0 ({}), {} of input 1 ({})",
@@ -96,20 +105,32 @@ void check_epilogue(const OpCall& call, const kernels::MatmulConfig& config,
   }
 }
 
-std::vector<TensorType> infer_matmul(const OpCall& call) {
-  check_product(call);
-  const kernels::MatmulConfig config = config_of(call);
+TensorType result_of(const kernels::MatmulConfig& config) {
   TensorType result{DType::kF32, {}};
   for (const kernels::MatmulBatch& batch : config.batch) result.shape.push_back(batch.extent);
   result.shape.push_back(config.m);
   result.shape.push_back(config.n);
+  return result;
+}
+
+std::vector<TensorType> infer_matmul(const OpCall& call) {
+  std::for_each(call.inputs.begin(), call.inputs.end(), check_f32);
+  check_product(call);
+  const kernels::MatmulConfig config = config_of(call);
+  const TensorType result = result_of(config);
   check_epilogue(call, config, result);
   return {result};
 }
 
-}  // namespace
+kernels::FusedPointwise chain_of(const OpCall& call) {
+  std::vector<TensorType> inputs = {result_of(product_of(call))};
+  inputs.insert(inputs.end(), call.inputs.begin() + 2, call.inputs.end());
+  const std::string& program = string_attr(call.attrs, "program");
+  const int64_t last = std::count(program.begin(), program.end(), ';');
+  return parse_fused(FusedKind::kPointwise, program, {last}, inputs);
+}
 
-std::vector<OpDef> matmul_ops() {
+OpDef matmul() {
   OpDef op;
   op.name = "matmul";
   op.min_inputs = 2;
@@ -124,7 +145,31 @@ std::vector<OpDef> matmul_ops() {
                const std::vector<TensorType>&) {
     return kernels::plan_matmul(device_class, config_of(call));
   };
-  return {op};
+  return op;
 }
+
+OpDef fused_matmul() {
+  OpDef op;
+  op.name = "fused_matmul";
+  op.min_inputs = 2;
+  op.max_inputs = 64;
+  op.is_internal = true;
+  op.attrs = {
+      {"transpose_a", int64_t{0}}, {"transpose_b", int64_t{0}}, {"program", std::string(), true}};
+  op.infer = [](const OpCall& call) -> std::vector<TensorType> {
+    std::for_each(call.inputs.begin(), call.inputs.begin() + 2, check_f32);
+    check_product(call);
+    return {chain_of(call).steps.back().type};
+  };
+  op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>&) {
+    return kernels::plan_fused_matmul(device_class, product_of(call), chain_of(call));
+  };
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> matmul_ops() { return {matmul(), fused_matmul()}; }
 
 }  // namespace ballast::graph

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/plan.h"
+#include "kernels/pointwise/pointwise.h"
 
 #include <optional>
 #include <string>
@@ -44,5 +45,15 @@ void check_epilogue(const MatmulConfig& config);
 // epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured instead of
 // estimated; all ways give the same bits.
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
+
+// A product with a chain of pointwise steps behind it, compiled at run time for these shapes: no
+// pass over memory lies between them. `config` has no epilogue and a dense C. The chain's first
+// input is C, f32; its others is_fusable_beside_product; its one output, f32, is the last step.
+// Slots: A, B, the chain's other inputs, the result. The bits of plan_matmul and plan_fused.
+Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
+                       const FusedPointwise& chain);
+// Whether a chain behind a product of shape `c` takes an operand of this shape: c's, or one value
+// per column, or one for all.
+bool is_fusable_beside_product(const Shape& operand, const Shape& c);
 
 }  // namespace ballast::kernels

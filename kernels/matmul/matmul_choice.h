@@ -75,8 +75,9 @@ struct MatmulProblem {
 
 // Which slots hold a plan's operands.
 struct MatmulSlots {
-  uint32_t a = 0, b = 1, bias = 0, extra = 0, output = 0;
-  explicit MatmulSlots(const MatmulConfig& config);
+  uint32_t a = 0, b = 1, bias = 0, extra = 0, of_chain = 0, output = 0;
+  // of_chain: the first of the chain's inputs behind the product, if there is a chain.
+  explicit MatmulSlots(const MatmulConfig& config, const FusedPointwise* chain = nullptr);
 };
 
 // Throws kUnimplemented where the batch does not merge into three dimensions.
@@ -86,8 +87,11 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 // does not enter: fused and unfused products take the same path.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
 
-// The plan that follows a choice; what plan_matmul does with its own.
+// Whether the choice's kernel can be compiled at run time with a chain behind it.
+bool can_fuse(const MatmulChoice& choice);
+
+// The plan that follows a choice; what plan_matmul and plan_fused_matmul do with theirs.
 Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
-                    const MatmulChoice& choice);
+                    const MatmulChoice& choice, const FusedPointwise* chain = nullptr);
 
 }  // namespace ballast::kernels

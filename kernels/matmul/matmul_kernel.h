@@ -3,6 +3,7 @@
 
 #include "kernels/matmul/matmul_epilogue.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ template <class Derived>
 class MatmulKernel : public Halide::Generator<Derived> {
  public:
   Halide::GeneratorParam<std::string> device_class{"device_class", "cpu"};
+
+  // Set where the kernel is compiled at run time (matmul_fused.h): what follows the sums instead of
+  // the epilogue that arguments choose. Gives a Func of a tile's coordinates `at`, as `sums` is
+  // one, that is inlined where it is used; these are at `place` in C.
+  using Chain = std::function<Halide::Func(Halide::Func sums, const std::vector<Halide::Var>& at,
+                                           const std::vector<Halide::Expr>& place)>;
+  Chain chain;
 
  protected:
   Halide::Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};

@@ -2,6 +2,7 @@
 #include "kernels/pointwise/fuse.h"
 
 #include "kernels/jit_kernel.h"
+#include "kernels/pointwise/fuse_steps.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 
@@ -51,27 +52,16 @@ JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loo
   }
   // A single identity moves its elements as they are.
   const bool moves = fused.steps.size() == 1 && moves_bits(fused.steps[0].op, 0);
-  // A step is a Func of its own, inlined later: expressions that use a step twice stay small.
-  std::vector<Func> steps;
-  for (const FusedStep& step : fused.steps) {
-    std::vector<Expr> args;
-    for (const FusedStep::Ref& ref : step.args) {
-      if (ref.is_input) {
-        const Expr element = inputs[ref.index](nest.vars());
-        args.push_back(moves ? element : loaded(element, fused.inputs[ref.index].dtype));
-      } else {
-        args.push_back(steps[ref.index](nest.vars()));
-      }
-    }
-    const DType dtype = step.type.dtype;
-    steps.emplace_back("step" + std::to_string(steps.size()));
-    steps.back()(nest.vars()) =
-        moves ? args[0] : rounded(apply_pointwise(step.op, dtype, args), dtype);
-  }
   std::vector<Expr> results;
-  for (uint32_t output : fused.outputs) {
-    const Expr value = steps[output](nest.vars());
-    results.push_back(moves ? value : stored(value, fused.steps[output].type.dtype));
+  if (moves) {
+    results.push_back(inputs[fused.steps[0].args[0].index](nest.vars()));
+  } else {
+    const std::vector<Func> steps = make_steps(fused, nest.vars(), [&](uint32_t input) {
+      return loaded(inputs[input](nest.vars()), fused.inputs[input].dtype);
+    });
+    for (uint32_t output : fused.outputs) {
+      results.push_back(stored(steps[output](nest.vars()), fused.steps[output].type.dtype));
+    }
   }
   const Outputs made = make_outputs(nest, results);
   kernel.func = made.out;

@@ -8,6 +8,8 @@
 // element by element, and 1.03 of that without any stores.
 //
 // Sums are those of matmul_tiles, bit for bit.
+#pragma once
+
 #include "kernels/matmul/matmul_kernel.h"
 #include "kernels/shuffle.h"
 
@@ -15,9 +17,6 @@
 #include <vector>
 
 namespace ballast::kernels {
-namespace {
-
-using namespace Halide;
 
 // `out` has at least 16 contiguous rows; the bias lies along them.
 class MatmulTurned : public MatmulPanels<MatmulTurned> {
@@ -32,10 +31,16 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
     });
     staged(std::vector<Expr>{l, v, y} + which) =
         product(std::vector<Expr>{l, v, y % kHalf, y / kHalf} + which);
-    add_epilogue(staged, which);
+    if (!chain) add_epilogue(staged, which);
     const std::vector<Var> one_block = {v, p, t, z0, z1, z2};
     block(std::vector<Expr>{l, y} + one_block) = staged(std::vector<Expr>{l, v, y} + which);
     const std::vector<Func> turned = transpose_block(block, kLanes, sizeof(float), l, y, one_block);
+
+    Func result = turned.back();
+    if (chain) {
+      result = chain(result, {l, y, v, p, t, z0, z1, z2},
+                     std::vector<Expr>{column_of(p, v, y), first_row(t) + l} + batch);
+    }
 
     const Expr tiles = (out.dim(1).extent() + kRows - 1) / kRows;
     RDom r({{0, kRows},
@@ -48,13 +53,13 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
     const RVar row = r[0], lane = r[1], vector = r[2], tile = r[3], panel = r[4], group = r[5];
     const Expr number = group * tiles_per_group + tile;
     r.where(number < tiles);
-    out(std::vector<Expr>{x, y} + batch) = undef<float>();
+    out(std::vector<Expr>{x, y} + batch) = Halide::undef<float>();
     out(std::vector<Expr>{column_of(panel, vector, lane), first_row(number) + row} + batch) =
-        turned.back()(std::vector<Expr>{row, lane, vector, panel, number} + batch);
+        result(std::vector<Expr>{row, lane, vector, panel, number} + batch);
     set_layouts();
 
     // Schedule.
-    Stage store = Func(out).update();
+    Halide::Stage store = Func(out).update();
     store.allow_race_conditions();
     store.reorder({row, lane, vector, tile, z1, z2, panel, group, z0});
     store.vectorize(row).unroll(lane);
@@ -112,7 +117,4 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
   Var half{"half"};
 };
 
-}  // namespace
 }  // namespace ballast::kernels
-
-HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulTurned, matmul_turned)

@@ -1,0 +1,105 @@
+#include "kernels/matmul/matmul_fused.h"
+
+#include "kernels/matmul/matmul_general.h"
+#include "kernels/matmul/matmul_tiles.h"
+#include "kernels/matmul/matmul_turned.h"
+#include "kernels/pointwise/fuse_steps.h"
+
+#include "kernels/pointwise/pointwise_recipe.h"
+
+#include <memory>
+#include <string>
+
+namespace ballast::kernels {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::ImageParam;
+
+// Binds what the generators of all kernels declare, builds, and fixes every layout.
+template <class Kernel>
+class Builder {
+ public:
+  Builder(const FusedMatmulOperands& operands, const FusedPointwise& chain, bool has_wide_indices)
+      : operands_(operands), chain_(chain) {
+    kernel_.has_wide_indices = has_wide_indices;
+    generator_ = Kernel::create(Halide::GeneratorContext(jit_target(has_wide_indices)));
+  }
+
+  void set(const std::string& param, const std::string& value) {
+    base().set_generatorparam_value(param, value);
+  }
+
+  // has_vectors: of C, whole ones. Elsewhere lanes beyond an edge repeat the last one, and known
+  // edges would give vectors of lengths that OpenCL C does not have.
+  JitKernel build(bool has_vectors = false) {
+    const ImageParam a = add(operands_.a), b = add(operands_.b);
+    for (const Operand& operand : operands_.of_chain) of_chain_.push_back(add(operand));
+    base().bind_input("a", {a.parameter()});
+    base().bind_input("b", {b.parameter()});
+    const char* const names[] = {"panel_step", "last_panel", "tiles_per_group"};
+    for (size_t i = 0; i < operands_.panels.size(); ++i) {
+      base().bind_input(names[i], {Expr(operands_.panels[i])});
+    }
+    generator_->chain = [&](Func sums, const auto& at, const auto& place) {
+      return last_step(sums, at, place);
+    };
+    kernel_.func = base().build_pipeline().outputs()[0];
+    // The generator has said of the operands what holds for all shapes.
+    fix(a, operands_.a);
+    fix(b, operands_.b);
+    fix_strides(kernel_.func.output_buffer(), operands_.out.strides);
+    if (has_vectors) fix_extents(kernel_.func.output_buffer(), operands_.out.extents);
+    return kernel_;
+  }
+
+ private:
+  Halide::Internal::AbstractGenerator& base() { return *generator_; }
+
+  Func last_step(Func sums, const std::vector<Halide::Var>& at, const std::vector<Expr>& place) {
+    return make_steps(chain_, at,
+                      [&](uint32_t input) {
+                        if (input == 0) return Expr(sums(at));
+                        return loaded(of_chain_[input - 1](place), chain_.inputs[input].dtype);
+                      })
+        .back();
+  }
+
+  ImageParam add(const Operand& operand) {
+    return add_fixed_input(kernel_, operand.dtype, operand.extents, operand.strides);
+  }
+
+  template <class Param>
+  static void fix(Param param, const Operand& operand) {
+    fix_extents(param, operand.extents);
+    fix_strides(param, operand.strides);
+  }
+
+  const FusedMatmulOperands& operands_;
+  const FusedPointwise& chain_;
+  JitKernel kernel_;
+  std::vector<ImageParam> of_chain_;
+  std::unique_ptr<Kernel> generator_;
+};
+
+}  // namespace
+
+JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
+                             const FusedMatmulOperands& operands, const FusedPointwise& chain) {
+  if (tile == nullptr) {
+    Builder<MatmulGeneral> general(operands, chain, false);
+    general.set("device_class", device_class == DeviceClass::kCpu ? "cpu" : "gpu");
+    return general.build();
+  }
+  if (tile->store == MatmulStore::kRows)
+    return Builder<MatmulTurned>(operands, chain, true).build();
+  Builder<MatmulTiles> tiles(operands, chain, true);
+  tiles.set("rows", std::to_string(tile->rows));
+  tiles.set("vectors", std::to_string(tile->vectors));
+  const bool is_dense = tile->store == MatmulStore::kLanes;
+  tiles.set("dense_store", is_dense ? "true" : "false");
+  return tiles.build(is_dense);
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,188 @@
+// Products compiled at run time with a chain behind them: the bits of the product and then the
+// chain, whatever the way to compute the product.
+#include "kernels/matmul/matmul_choice.h"
+#include "kernels/test_support.h"
+
+#include <set>
+
+namespace ballast::kernels::testing {
+namespace {
+
+using Ref = FusedStep::Ref;
+
+Ref input(uint32_t index) { return {true, index}; }
+Ref step(uint32_t index) { return {false, index}; }
+
+// select(mask, gelu(c + bias) * gate, scale) * scale + c: operands of every form, steps that are
+// read twice, and one of another dtype.
+FusedPointwise make_chain(const Shape& c) {
+  const TensorType full{DType::kF32, c}, mask{DType::kBool, c};
+  FusedPointwise chain;
+  chain.inputs = {full, {DType::kF32, {c.back()}}, full, mask, {DType::kF32, {}}, full};
+  chain.inputs[5].dtype = DType::kBF16;
+  chain.steps = {
+      {"add", {input(0), input(1)}, full}, {"gelu_tanh", {step(0)}, full},
+      {"mul", {step(1), input(2)}, full},  {"select", {input(3), step(2), input(4)}, full},
+      {"mul", {step(3), input(4)}, full},  {"add", {step(4), input(0)}, full},
+      {"cast", {input(5)}, full},          {"relu_grad", {step(5), step(6)}, full}};
+  chain.outputs = {7};
+  return chain;
+}
+
+HostTensor operand_of(const TensorType& type, uint32_t seed) {
+  const HostTensor floats = random_f32(type.shape, seed);
+  if (type.dtype == DType::kF32) return floats;
+  if (type.dtype == DType::kBool) {
+    std::vector<uint8_t> bits;
+    for (float value : floats.as<float>()) bits.push_back(value > 0);
+    return {type.dtype, type.shape, bits};
+  }
+  return run_plan(plan_pointwise(DeviceClass::kCpu, "cast", {floats.type}, type), {floats}, type);
+}
+
+struct Case {
+  MatmulConfig config;
+  FusedPointwise chain;
+  std::vector<HostTensor> operands;  // A, B, the chain's but the first
+
+  Case(const MatmulConfig& c, const Shape& shape) : config(c), chain(make_chain(shape)) {
+    const int64_t products = c.batch.empty() ? 1 : c.batch[0].extent;
+    operands = {random_f32({products * c.m * c.k}, 1), random_f32({products * c.k * c.n}, 2)};
+    for (uint32_t i = 1; i < chain.inputs.size(); ++i) {
+      operands.push_back(operand_of(chain.inputs[i], 10 + i));
+    }
+  }
+
+  const TensorType& type() const { return chain.inputs[0]; }
+
+  std::vector<uint8_t> apart(DeviceClass device_class) const {
+    std::vector<HostTensor> inputs = {
+        run_plan(plan_matmul(device_class, config), {operands[0], operands[1]}, type())};
+    inputs.insert(inputs.end(), operands.begin() + 2, operands.end());
+    return run_plan(plan_fused(device_class, chain), inputs, type()).bytes;
+  }
+
+  std::vector<uint8_t> run(const Plan& plan) const {
+    return run_plan(plan, operands, type()).bytes;
+  }
+};
+
+MatmulConfig in_batches(MatmulConfig c, int64_t count) {
+  c.batch = {{count, c.m * c.k, c.k * c.n, c.m * c.n}};
+  return c;
+}
+
+void expect_equal(const Case& one, std::set<std::string>& kernels) {
+  const MatmulConfig& c = one.config;
+  const std::string name = fmt::format("{}x{}x{} {}{}", c.m, c.n, c.k, c.transpose_a ? "T" : "N",
+                                       c.transpose_b ? "T" : "N");
+  for (DeviceClass device_class : kClasses) {
+    const std::vector<uint8_t> expected = one.apart(device_class);
+    EXPECT_EQ(one.run(plan_fused_matmul(device_class, c, one.chain)), expected) << name;
+    const MatmulProblem problem = make_matmul_problem(c, MatmulSlots(c, &one.chain));
+    for (const MatmulChoice& choice : matmul_choices(device_class, problem)) {
+      if (!can_fuse(choice)) continue;
+      const Plan plan = plan_matmul_as(device_class, c, choice, &one.chain);
+      const std::string& label = plan.launches.back().label;
+      kernels.insert(label.substr(0, label.find("_fused")));
+      EXPECT_EQ(one.run(plan), expected) << name << " " << label;
+    }
+  }
+}
+
+TEST(FusedMatmul, EveryKernelGivesTheBitsOfTheUnfused) {
+  std::set<std::string> kernels;
+  for (const MatmulConfig& c : std::vector<MatmulConfig>{{33, 70, 9},
+                                                         {33, 70, 9, true, true},
+                                                         {33, 40, 6, false, true},
+                                                         {5, 17, 3, true, false},
+                                                         {1, 300, 7},
+                                                         {29, 1, 4, false, true},
+                                                         {1, 1, 0},
+                                                         {3, 4, 0}}) {
+    if (!is_too_large(8 * c.m * c.n)) expect_equal({c, {c.m, c.n}}, kernels);
+  }
+  if (is_simulated()) return;
+  const std::set<std::string> all = {"matmul_6x64",         "matmul_12x32",
+                                     "matmul_1x256",        "matmul_16x32_turned",
+                                     "matmul_6x64_strided", "matmul_general"};
+  EXPECT_EQ(kernels, all);
+}
+
+TEST(FusedMatmul, Batches) {
+  std::set<std::string> kernels;
+  if (is_simulated()) return expect_equal({in_batches({3, 16, 2}, 2), {2, 3, 16}}, kernels);
+  expect_equal({in_batches({18, 35, 9, false, true}, 3), {3, 18, 35}}, kernels);
+  expect_equal({in_batches({7, 64, 5}, 2), {1, 2, 7, 64}}, kernels);
+}
+
+// A matrix times a vector has kernels that are not compiled anew.
+TEST(FusedMatmul, ProductsWithoutATileComeBeforeTheirChain) {
+  const Case one({64, 10, 512, false, true}, {64, 10});
+  const Plan plan = plan_fused_matmul(DeviceClass::kCpu, one.config, one.chain);
+  EXPECT_EQ(plan.launches.size(), 2);
+  EXPECT_EQ(one.run(plan), one.apart(DeviceClass::kCpu));
+}
+
+TEST(FusedMatmul, EmptyProductsLaunchNothing) {
+  EXPECT_TRUE(plan_fused_matmul(DeviceClass::kCpu, {0, 4, 3}, make_chain({0, 4})).launches.empty());
+}
+
+TEST(FusedMatmul, NanAndInfinityPassThrough) {
+  const float inf = INFINITY;
+  FusedPointwise chain;
+  const TensorType type{DType::kF32, {1, 16}};
+  chain.inputs = {type};
+  chain.steps = {{"relu", {input(0)}, type}, {"neg", {step(0)}, type}};
+  chain.outputs = {1};
+  std::vector<float> b(16, 1.0f);
+  b[1] = inf, b[2] = -inf, b[3] = NAN, b[4] = -1;
+  const auto got = run_plan(plan_fused_matmul(DeviceClass::kCpu, {1, 16, 1}, chain),
+                            {f32({1, 1}, {2}), f32({1, 16}, b)}, type)
+                       .as<float>();
+  EXPECT_EQ(got[0], -2);
+  EXPECT_EQ(got[1], -inf);
+  EXPECT_EQ(got[2], 0);
+  EXPECT_TRUE(std::isnan(got[3]));
+  EXPECT_EQ(got[4], 0);
+}
+
+TEST(FusedMatmul, RefusesWrongChains) {
+  const MatmulConfig config{4, 16, 3};
+  const auto message = [&](const MatmulConfig& c, const FusedPointwise& chain) -> std::string {
+    try {
+      plan_fused_matmul(DeviceClass::kCpu, c, chain);
+    } catch (const device::Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  FusedPointwise chain = make_chain({4, 16});
+  chain.inputs[2].shape = {4, 1};
+  EXPECT_NE(message(config, chain).find("[4, 1] beside a product of [4, 16]"), std::string::npos);
+  chain = make_chain({4, 16});
+  chain.outputs = {0};
+  EXPECT_NE(message(config, chain).find("takes no such chain"), std::string::npos);
+  MatmulConfig with_bias = config;
+  with_bias.has_bias = true;
+  EXPECT_NE(message(with_bias, make_chain({4, 16})).find("no such chain"), std::string::npos);
+}
+
+TEST(FusedMatmul, SameChainSamePlan) {
+  const MatmulConfig config{40, 70, 9};
+  const FusedPointwise chain = make_chain({40, 70});
+  for (DeviceClass c : kClasses) {
+    EXPECT_TRUE(
+        same_launches(plan_fused_matmul(c, config, chain), plan_fused_matmul(c, config, chain)));
+    // Compiled anew, after other kernels: the names in its source are the same, and so is its id.
+    const MatmulChoice general{false};
+    const auto text = [&] {
+      return plan_matmul_as(c, config, general, &chain).launches[0].source->text;
+    };
+    const std::string first = text();
+    EXPECT_EQ(text(), first);
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing

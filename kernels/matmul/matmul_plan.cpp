@@ -1,0 +1,317 @@
+// From a choice (matmul_choice.h) to launches. The kernels are described in matmul_generator.cpp.
+#include "kernels/matmul/matmul.h"
+
+#include "kernels/halide_runtime.h"
+#include "kernels/matmul/matmul_activations.h"
+#include "kernels/matmul/matmul_choice.h"
+#include "kernels/matmul/matmul_fused.h"
+#include "kernels/pointwise/fuse.h"
+#include "kernels/streaming.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+SourceRules source_rules() {
+  SourceRules rules;
+  rules.fp_contract = false;
+  rules.may_alias = false;
+  rules.direct_access = true;
+  return rules;
+}
+
+// Writes the plan of one product, its choice made.
+class Writer {
+ public:
+  Writer(DeviceClass device_class, const MatmulConfig& config, const MatmulSlots& slots,
+         const MatmulProblem& problem, const MatmulChoice& choice, const FusedPointwise* chain)
+      : workspace_(slots.output + 1),
+        device_class_(device_class),
+        config_(config),
+        slots_(slots),
+        problem_(problem),
+        choice_(choice),
+        chain_(chain),
+        rows_(problem_.rows(choice_)),
+        lanes_(problem_.lanes(choice_)) {}
+
+  Plan write() {
+    const Operand rows = rows_operand();
+    std::vector<int32_t> panel_args;
+    Operand lanes;
+    if (has_panels()) {
+      const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
+      const Panels panels = in_place ? panels_in_place() : write_panels();
+      lanes = panels.operand;
+      panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
+                    static_cast<int32_t>(tiles_per_group())};
+    } else {
+      lanes = matrix_of(lanes_, true);
+    }
+    recorder_.set_streams(has_panels() && streams());
+    if (chain_ != nullptr) {
+      add_fused({rows, lanes, panel_args, operands_of_chain(), over_output(slots_.output)});
+    } else {
+      add_built(rows, lanes, panel_args);
+    }
+    return recorder_.finish(workspace_);
+  }
+
+ private:
+  using BatchStrides = std::array<int64_t, kMatmulBatch>;
+
+  // The kernel built ahead of time, whose epilogue is a matter of arguments.
+  void add_built(const Operand& rows, const Operand& lanes,
+                 const std::vector<int32_t>& panel_args) {
+    std::vector<HostArg> args = {rows, lanes, bias(),
+                                 over_output(has_extra() ? slots_.extra : slots_.a)};
+    args.insert(args.end(), panel_args.begin(), panel_args.end());
+    args.push_back(static_cast<int32_t>(config_.has_bias));
+    args.push_back(static_cast<int32_t>(activation_number(config_.activation)));
+    args.push_back(static_cast<int32_t>(extra_mode()));
+    args.push_back(over_output(slots_.output));
+    std::string kernel = kernel_name();
+    if (has_panels() && packs_itself()) {
+      kernel += "_packing";
+    } else if (has_panels() && is_plain()) {
+      kernel += reads_columns() ? "_columns" : "_plain";
+    }
+    recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
+  }
+
+  // The same kernel with the chain behind it, compiled now.
+  void add_fused(const FusedMatmulOperands& operands) {
+    std::vector<HostArg> args = {operands.a, operands.b};
+    args.insert(args.end(), operands.of_chain.begin(), operands.of_chain.end());
+    args.push_back(operands.out);
+    record_jit(
+        recorder_,
+        [&] { return build_fused_matmul(device_class_, choice_.tile, operands, *chain_); },
+        kernel_name() + "_" + label_of(*chain_), args);
+  }
+
+  std::string kernel_name() const {
+    return std::string("matmul_") + (choice_.tile == nullptr ? "general" : choice_.tile->name);
+  }
+
+  std::vector<Operand> operands_of_chain() const {
+    std::vector<Operand> operands;
+    const size_t size = chain_->inputs[0].elements();
+    for (size_t i = 1; i < chain_->inputs.size(); ++i) {
+      const TensorType& type = chain_->inputs[i];
+      Operand operand = over_output(slots_.of_chain + static_cast<uint32_t>(i) - 1);
+      operand.dtype = type.dtype;
+      const size_t elements = type.elements();
+      if (elements != size) {
+        std::fill(operand.strides.begin(), operand.strides.end(), 0);
+        if (elements != 1) operand.strides[choice_.swapped ? 1 : 0] = 1;
+      }
+      operands.push_back(operand);
+    }
+    return operands;
+  }
+
+  // The kernels that read panels, in memory as they are or packed.
+  bool has_panels() const {
+    return choice_.tile != nullptr && choice_.tile->lanes() > kMatmulLanes;
+  }
+  bool is_plain() const {
+    return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
+           rows_.extent >= choice_.tile->rows && !config_.has_bias &&
+           config_.activation == "none" && !config_.has_residual;
+  }
+  // A transposed lies so that a step of k is one address: copying it is another launch, worth it
+  // where there are many steps.
+  bool reads_columns() const {
+    constexpr int64_t kFewSteps = 128;
+    return choice_.packs_rows && is_plain() && choice_.tile->has(kMatmulColumns) &&
+           rows_.stride == 1 && problem_.k <= kFewSteps;
+  }
+  // B contiguous along few steps of k: packing a panel is little beside the tiles of a group.
+  bool packs_itself() const {
+    return choice_.pack == MatmulPack::kColumns && is_plain() &&
+           choice_.tile->has(kMatmulPacking) && lanes_.extent >= width() &&
+           problem_.k % kMatmulLanes == 0 && problem_.k <= kMatmulPackedSteps;
+  }
+  // Whether C is written in cache lines, past the caches.
+  bool streams() const {
+    const Operand c = over_output(slots_.output);
+    const bool is_lines = std::all_of(c.strides.begin() + 1, c.strides.end(),
+                                      [](int64_t stride) { return stride % kMatmulLanes == 0; });
+    return choice_.tile->store == MatmulStore::kLanes && is_lines &&
+           should_stream(device_class_, rows_.extent * problem_.products(), lanes_.extent,
+                         kStreamedBytes);
+  }
+  int64_t width() const { return choice_.tile->lanes(); }
+  int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
+  MatmulExtra extra_mode() const {
+    if (config_.has_residual) return MatmulExtra::kResidual;
+    return config_.activation == "relu_grad" ? MatmulExtra::kReluGrad : MatmulExtra::kNone;
+  }
+  bool has_extra() const { return extra_mode() != MatmulExtra::kNone; }
+
+  Operand with_batch(Operand operand, const BatchStrides& strides) const {
+    operand.extents.insert(operand.extents.end(), problem_.batch.begin(), problem_.batch.end());
+    operand.strides.insert(operand.strides.end(), strides.begin(), strides.end());
+    return operand;
+  }
+
+  // A matrix that lies as C does, as the kernel indexes it.
+  Operand over_output(uint32_t slot) const {
+    const MatmulStrides& c = problem_.c;
+    Operand operand{slot, DType::kF32, {lanes_.extent, rows_.extent}, {c.column, c.row}, {}};
+    if (choice_.swapped) std::swap(operand.strides[0], operand.strides[1]);
+    return with_batch(operand, problem_.c_batch);
+  }
+
+  Operand bias() const {
+    const uint32_t slot = config_.has_bias ? slots_.bias : slots_.a;
+    const bool is_line = has_panels() || choice_.tile == &kMatmulVector;
+    if (is_line) return {slot, DType::kF32, {config_.n}, {1}, {}};
+    const int64_t along_lanes = choice_.swapped ? 0 : 1;
+    return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
+  }
+
+  // Enough groups to share out among the cores, of equally many tiles. A panel of B is read from
+  // afar once per group, so a group is long, but its rows of A stay in the second cache.
+  int64_t tiles_per_group() const {
+    constexpr int64_t kGroups = 16, kLong = 16, kCachedFloats = 384 * 1024;
+    const int64_t rows = choice_.tile->rows, row_tiles = ceil_div(rows_.extent, rows);
+    const int64_t cached = std::max<int64_t>(kCachedFloats / (rows * problem_.k), 1);
+    const int64_t shared = row_tiles * panel_count() * problem_.products() / kGroups;
+    const int64_t wanted = panel_count() > 1 ? std::max(shared, kLong) : shared;
+    const int64_t most = std::clamp<int64_t>(wanted, 1, cached);
+    return ceil_div(row_tiles, ceil_div(row_tiles, most));
+  }
+
+  Operand matrix_of(const MatmulSide& side, bool lanes_first) const {
+    Operand operand{
+        side.slot, DType::kF32, {problem_.k, side.extent}, {side.k_stride, side.stride}, {}};
+    if (lanes_first) {
+      std::swap(operand.extents[0], operand.extents[1]);
+      std::swap(operand.strides[0], operand.strides[1]);
+    }
+    return with_batch(operand, side.batch);
+  }
+
+  // A, or B in its role; matmul_tiles has one dimension more (matmul_generator.cpp).
+  Operand rows_operand() {
+    const bool columns = has_panels() && reads_columns();
+    Operand operand = choice_.packs_rows && !columns ? write_rows() : matrix_of(rows_, false);
+    if (!has_panels()) return operand;
+    const int64_t rows = columns ? choice_.tile->rows : 1;
+    operand.extents[1] -= rows - 1;
+    operand.extents.insert(operand.extents.begin() + 1, rows);
+    operand.strides.insert(operand.strides.begin() + 1, columns ? 1 : 0);
+    return operand;
+  }
+
+  // B, or A in its role, as matmul_tiles takes it: panels where they lie, or packed.
+  struct Panels {
+    Operand operand;
+    int64_t step = 0, last = 0;  // elements between panels, and to the last
+  };
+
+  Panels panels_in_place() const {
+    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, width(),
+                  std::max<int64_t>(lanes_.extent - width(), 0), lanes_.stride);
+  }
+
+  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t step,
+                int64_t last, int64_t stride = 1) const {
+    const Operand operand{slot,
+                          DType::kF32,
+                          {kMatmulLanes, choice_.tile->vectors, last + 1, problem_.k},
+                          {stride, kMatmulLanes * stride, stride, k_stride},
+                          {}};
+    return {with_batch(operand, batch), step, last};
+  }
+
+  Panels write_panels() {
+    BatchStrides batch{};
+    const PackedMatrix packed =
+        pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
+    return panels(packed.slot, packed.pitch, batch, packed.panel,
+                  (panel_count() - 1) * packed.panel);
+  }
+
+  // A transposed so that it is contiguous along k: one panel as wide as k.
+  Operand write_rows() {
+    BatchStrides batch{};
+    const int64_t vectors = ceil_div(problem_.k, kMatmulLanes);
+    const PackedMatrix packed =
+        pack(matrix_of(rows_, false), rows_, vectors,
+             rows_.stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements, &batch);
+    return with_batch({packed.slot, DType::kF32, {problem_.k, rows_.extent}, {1, packed.pitch}, {}},
+                      batch);
+  }
+
+  struct PackedMatrix {
+    uint32_t slot = 0;
+    int64_t pitch = 0, panel = 0;  // elements from one step, or panel, to the next
+  };
+
+  // Appends the launch that packs `source`[step][lane] into panels of `vectors` vectors.
+  PackedMatrix pack(Operand source, const MatmulSide& side, int64_t vectors, MatmulPack form,
+                    BatchStrides* batch) {
+    const int64_t count = ceil_div(source.extents[0], vectors * kMatmulLanes);
+    // Rows a multiple of 1 KiB apart would share few sets of the first cache.
+    const int64_t width = (vectors + (vectors % 16 == 0)) * kMatmulLanes;
+    const int64_t blocks = ceil_div(source.extents[1], kMatmulLanes);
+    // Packing by columns writes whole blocks of 16.
+    const int64_t steps = form == MatmulPack::kColumns ? blocks * kMatmulLanes : source.extents[1];
+    const int64_t panel = width * steps;
+    Operand target{
+        0, DType::kF32, {kMatmulLanes, vectors, steps, count}, {1, kMatmulLanes, width, panel}, {}};
+    std::string kernel = "matmul_pack";
+    if (form == MatmulPack::kRows) kernel += "_rows";
+    if (form == MatmulPack::kColumns) {
+      kernel += "_columns";
+      target.extents = {kMatmulLanes, kMatmulLanes, vectors, blocks, count};
+      target.strides = {1, width, kMatmulLanes, width * kMatmulLanes, panel};
+    }
+    int64_t elements = panel * count;
+    for (size_t d = 0; d < kMatmulBatch; ++d) {
+      const bool repeats = side.batch[d] == 0;  // packed once
+      (*batch)[d] = repeats ? 0 : elements;
+      target.extents.push_back(repeats ? 1 : problem_.batch[d]);
+      target.strides.push_back((*batch)[d]);
+      source.extents[2 + d] = target.extents.back();
+      elements *= target.extents.back();
+    }
+    target.slot = workspace_.add_floats(elements);
+    recorder_.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+                   {source, static_cast<int32_t>(vectors), target});
+    return {target.slot, width, panel};
+  }
+
+  Recorder recorder_{source_rules()};
+  Workspace workspace_;
+  DeviceClass device_class_;
+  const MatmulConfig& config_;
+  const MatmulSlots& slots_;
+  const MatmulProblem& problem_;
+  const MatmulChoice& choice_;
+  const FusedPointwise* chain_;
+  const MatmulSide& rows_;
+  const MatmulSide& lanes_;
+};
+
+}  // namespace
+
+bool can_fuse(const MatmulChoice& choice) {
+  return choice.tile == nullptr || choice.tile->lanes() > kMatmulLanes;
+}
+
+Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,
+                    const MatmulChoice& choice, const FusedPointwise* chain) {
+  const MatmulSlots slots(config, chain);
+  const MatmulProblem problem = make_matmul_problem(config, slots);
+  return Writer(device_class, config, slots, problem, choice, chain).write();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,209 @@
+// C in register tiles of rows x lanes, on CPUs.
+#pragma once
+
+#include "kernels/matmul/matmul_choice.h"
+#include "kernels/matmul/matmul_kernel.h"
+#include "kernels/shuffle.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+// A's rows are contiguous along k; B's rows (or packed panels of them) along the lanes. A tile that
+// would pass an edge moves inwards and computes again what its neighbour did, so there are no
+// tails: all tiles are whole. Where a matrix is smaller than a tile, rows and lanes repeat the last
+// one.
+//
+// dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
+// the output may have any strides, which also stores a product computed transposed. The bias lies
+// along the lanes, or if not dense_store along the rows. `columns` reads A transposed,
+// of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
+// least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
+// where k is small. `packs` takes B contiguous along k, whose steps are some blocks of 16, and puts
+// each panel on its stack as the loop reads it, which saves the launch that would.
+//
+// Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
+// 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
+class MatmulTiles : public MatmulPanels<MatmulTiles> {
+ public:
+  GeneratorParam<int> rows{"rows", 12};
+  GeneratorParam<int> vectors{"vectors", 2};
+  GeneratorParam<bool> dense_store{"dense_store", true};
+  GeneratorParam<bool> plain{"plain", false};
+  GeneratorParam<bool> columns{"columns", false};
+  GeneratorParam<bool> packs{"packs", false};
+
+  void generate() {
+    // Algorithm.
+    const int width = vectors * kLanes;
+    const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
+    const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
+    Func product("product"), staged("staged");
+    sum(product, at);
+    staged(at) = product(at);
+    Func result = plain ? product : staged, lane_bias;
+    if (chain) {
+      result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
+    } else if (!plain) {
+      lane_bias = add_epilogue(staged, which);
+    }
+
+    const Expr tiles = (out.dim(1).extent() + rows - 1) / rows;
+    // The innermost loop is the one along which the output is likely to be contiguous.
+    const Expr extents[] = {dense_store ? kLanes : rows, dense_store ? vectors : kLanes,
+                            dense_store ? rows : vectors};
+    RDom r({{0, extents[0]},
+            {0, extents[1]},
+            {0, extents[2]},
+            {0, tiles_per_group},
+            {0, (out.dim(0).extent() + width - 1) / width},
+            {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
+           "r");
+    const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
+    const RVar row = dense_store ? r[2] : r[0], tile = r[3], panel = r[4], group = r[5];
+    const Expr number = group * tiles_per_group + tile;
+    r.where(number < tiles);
+    out(std::vector<Expr>{x, y} + batch) = Halide::undef<float>();
+    out(std::vector<Expr>{column_of(panel, vector, lane), row_of(number, row)} + batch) =
+        result(std::vector<Expr>{lane, vector, row, panel, number} + batch);
+    set_layouts();
+
+    // Schedule.
+    Halide::Stage store = Func(out).update();
+    store.allow_race_conditions();
+    store.reorder({r[0], r[1], r[2], tile, z1, z2, panel, group, z0});
+    if (dense_store) store.vectorize(lane);
+    if (plain) store.unroll(vector).unroll(row);
+    if (chain && dense_store) store.unroll(vector);  // steps of several vectors side by side
+    if (!dense_store) store.unroll(row);
+    // Panels follow each other while A's rows of a group stay in the second cache.
+    store.gpu_blocks(panel, group, z0).never_partition_all();
+    if (packs) schedule_panel();
+    schedule_product(product, which, kLanes, vectors, rows);
+    unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
+    product.update(0).unroll(k.x);
+    unroll_steps(product.update(1), {l, v, y, rest, p, t, z0, z1, z2});
+    if (plain) {
+      product.compute_at(out, tile);
+      return;
+    }
+    schedule_staged(product, staged, which, kLanes, vectors, rows);
+    staged.compute_at(out, tile);
+    if (lane_bias.defined()) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
+  }
+
+ private:
+  void sum(Func product, const std::vector<Expr>& at) {
+    const auto place = [&](const Expr& step) {
+      return columns ? std::vector<Expr>{step, y, first_row(t)}
+                     : std::vector<Expr>{step, 0, row_of(t, y)};
+    };
+    if (!packs) return sum_over_k(product, at, place);
+    pack_panel();
+    sum_over_k(product, at, place, [&](const Expr& step) {
+      return Expr(packed(std::vector<Expr>{l, v, step, p} + batch));
+    });
+  }
+
+  // packed[k][vector][lane] of a panel, by blocks of 16 x 16.
+  void pack_panel() {
+    const std::vector<Var> one_block = {v, ko, p, z0, z1, z2};
+    Func block("block");
+    block(std::vector<Expr>{l, ki} + one_block) =
+        b(std::vector<Expr>{ki, v, first_of_panel(), ko * kLanes + l} + batch);
+    blocks = transpose_block(block, kLanes, sizeof(float), l, ki, one_block);
+    packed(std::vector<Expr>{l, v, xi, p} + batch) =
+        blocks.back()(std::vector<Expr>{l, xi % kLanes, v, xi / kLanes, p} + batch);
+  }
+
+  void schedule_panel() {
+    packed.compute_at(out, z1).store_in(MemoryType::Stack).never_partition_all();
+    packed.bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
+        .bound_extent(l, kLanes)
+        .bound_extent(v, vectors);
+    packed.split(xi, ko, ki, kLanes).reorder(l, ki, v, ko).vectorize(l).unroll(ki);
+    for (const Var& one : {p, z0, z1, z2}) packed.bound_extent(one, 1);
+    for (Func step : blocks) {
+      step.compute_at(packed, v).store_in(MemoryType::Register).vectorize(l).unroll(ki);
+      step.bound_extent(l, kLanes).bound_extent(ki, kLanes);
+      for (const Var& one : {v, ko, p, z0, z1, z2}) step.bound_extent(one, 1);
+    }
+  }
+
+  Expr first_row(const Expr& number) const {
+    const Expr first = min(number * rows, out.dim(1).extent() - rows);
+    return plain ? first : max(first, 0);
+  }
+  Expr row_of(const Expr& number, const Expr& row) const {
+    return plain ? first_row(number) + row : min(first_row(number) + row, out.dim(1).extent() - 1);
+  }
+  Expr first_lane(const Expr& panel) const {
+    const int width = vectors * kLanes;
+    return max(min(panel * width, out.dim(0).extent() - width), 0);
+  }
+
+  Expr column_of(const Expr& panel, const Expr& vector, const Expr& lane) const {
+    const Expr column = first_lane(panel) + vector * kLanes + lane;
+    return dense_store ? column : min(column, out.dim(0).extent() - 1);
+  }
+
+  std::vector<Expr> place_in_c() const {
+    return std::vector<Expr>{column_of(p, v, l), row_of(t, y)} + batch;
+  }
+
+  void set_layouts() {
+    set_panel_layouts(vectors);
+    if (packs) {
+      b.dim(0).set_stride(Expr());
+      b.dim(1).set_stride(Expr());
+      b.dim(2).set_stride(Expr());
+      b.dim(3).set_stride(1).set_extent(b.dim(3).extent() / kLanes * kLanes);
+    }
+    if (columns) {
+      a.dim(1).set_stride(1).set_extent(rows);
+      a.dim(2).set_stride(1);
+    } else {
+      a.dim(0).set_stride(1);
+    }
+    if (!dense_store) return;
+    extra.dim(0).set_stride(1);
+    out.dim(0).set_stride(1);
+  }
+
+  // Appends the stages to `staged`; returns what holds the bias of a panel, if anything does.
+  Func add_epilogue(Func staged, const std::vector<Var>& which) {
+    MatmulEpilogue epilogue(staged, kLanes, vectors, rows, which);
+    const auto extra_at = [&](const Expr& lane, const Expr& vector, const Expr& row) {
+      return extra(std::vector<Expr>{column_of(p, vector, lane), row_of(t, row)} + batch);
+    };
+    if (!dense_store) {
+      epilogue.add_bias(has_bias, [&](const Expr&, const Expr&, const Expr& row) {
+        return bias(row_of(t, row));
+      });
+      epilogue.add_activations(activation);
+      epilogue.add_extra(extra_mode, false, extra_at);
+      return {};
+    }
+    Func lane_bias("lane_bias");
+    RDom i({{0, kLanes}, {0, select(has_bias != 0, vectors, 0)}}, "i");
+    lane_bias(l, v, p) = 0.0f;
+    // Where there is one row only, a bias is a single number.
+    lane_bias(i.x, i.y, p) =
+        bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
+    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
+    lane_bias.update().unscheduled();
+    epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
+      return lane_bias(lane, vector, p);
+    });
+    epilogue.add_activations(activation);
+    epilogue.add_extra(extra_mode, true, extra_at);
+    return lane_bias;
+  }
+
+  Func packed{"packed"};
+  std::vector<Func> blocks;
+  Var ko{"ko"}, ki{"ki"};
+};
+
+}  // namespace ballast::kernels
