@@ -21,6 +21,7 @@ Graph optimize(const Graph& graph, Level level, const device::DevicePtr& device)
   const Pass passes[] = {
       {"remove_dead_code", Level::kO0, remove_dead_code},
       {"simplify", Level::kO1, simplify},
+      {"remove_dead_code", Level::kO1, remove_dead_code},
       {"merge_common_subexpressions", Level::kO1, merge_common_subexpressions},
       {"fold_constants", Level::kO1, [&](const Graph& g) { return fold_constants(g, evaluate); }},
       {"fuse_matmul_epilogues", Level::kO1, fuse_matmul_epilogues},

@@ -20,7 +20,8 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 [[nodiscard]] Graph fold_constants(const Graph& graph, const Evaluate& evaluate);
 
 // Removes what does nothing (reshape, broadcast_to, transpose, cast to the same type; chains of
-// reshapes) and lets a matmul read a transposed matrix in place. Changes no bits.
+// reshapes), lets a matmul read a transposed matrix in place, and has it give the shape that its
+// result is reshaped to. Changes no bits; leaves dead nodes.
 [[nodiscard]] Graph simplify(const Graph& graph);
 
 // matmul, then bias, activation, residual (each where it is), or matmul + relu_grad, become one

@@ -59,6 +59,29 @@ TEST(Passes, SimplifyDropsWhatDoesNothing) {
   EXPECT_EQ(int_attr(s.nodes()[0].attrs, "transpose_b"), 1);
 }
 
+TEST(Passes, ProductsHaveTheShapeTheyAreReshapedTo) {
+  const char* const head =
+      "input %0 \"x\": f32[2, 5, 3]\ninput %1 \"w\": f32[3, 4]\ninput %2 \"y\": f32[2, 5, 4]\n"
+      "%3 = reshape(%0) {shape = [10, 3]} : f32[10, 3]\n%4 = matmul(%3, %1) : f32[10, 4]\n";
+  const Graph g = remove_dead_code(simplify(
+      parse_nodes(std::string(head) + "%5 = reshape(%4) {shape = [2, 5, 4]} : f32[2, 5, 4]\n"
+                                      "%6 = relu_grad(%5, %2) : f32[2, 5, 4]\noutput %6\n")));
+  EXPECT_EQ(ops(g), "matmul relu_grad");
+  EXPECT_EQ(ops(fuse_matmul_epilogues(g)), "matmul");
+  // Into a shape that the operand has not: it is reshaped instead.
+  const Graph other = remove_dead_code(simplify(
+      parse_nodes(std::string(head) + "%5 = reshape(%4) {shape = [5, 2, 4]} : f32[5, 2, 4]\n"
+                                      "output %5\n")));
+  EXPECT_EQ(ops(other), "reshape matmul");
+  // The columns change, or another reads the product as it is.
+  for (const char* rest :
+       {"%5 = reshape(%4) {shape = [5, 8]} : f32[5, 8]\noutput %5\n",
+        "%5 = reshape(%4) {shape = [2, 5, 4]} : f32[2, 5, 4]\noutput %5, %4\n"}) {
+    const Graph kept = remove_dead_code(simplify(parse_nodes(std::string(head) + rest)));
+    EXPECT_EQ(ops(kept), "reshape matmul reshape") << rest;
+  }
+}
+
 TEST(Passes, FoldingGivesTheDevicesBits) {
   const Graph g = parse_nodes(
       "input %0 \"x\": f32[2]\nconst %1: f32[2] = 0000803f00000040\nconst %2: f32[] = cdcc4c3e\n"

@@ -80,11 +80,15 @@ void prefetch_elements(std::string& text) {
     const size_t close = text.find(");\n", comma);
     const std::string element = text.substr(comma + 2, close - comma - 2);
     text.replace(at, close + 1 - at, text.substr(value, comma - value));
-    const size_t access = text.rfind(" " + element + " = *", at);
-    if (access == std::string::npos) continue;
-    const size_t line = text.rfind('\n', access) + 1, pointer = text.find("*)", access) + 2;
+    const std::string declared = " " + element + " = ";
+    const size_t found = text.rfind(declared, at), access = found + declared.size();
+    // "*(type*)(place)", or "((type *)base)[place]" where Halide knows that it is aligned
+    const bool is_access =
+        found != std::string::npos && (text[access] == '*' || text[access] == '(');
+    if (!is_access) continue;
+    const size_t line = text.rfind('\n', found) + 1;
     text.insert(text.find(";\n", line), ")");
-    text.replace(line, pointer - line, "PREFETCH(");
+    text.replace(line, access - line, "PREFETCH(&");
     at = line;
   }
 }
