@@ -102,11 +102,31 @@ Cut cut_problem(const Problem& p) {
   return cut_problem(p, kPixelLanes);
 }
 
+// Whether conv_tiles.cpp, which reads x where it lies, is faster: for channels that fill its tiles,
+// where nothing is to be padded, or much is computed for the gaps between rows.
+bool is_better_in_tiles(const Problem& p) {
+  constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96;
+  const int64_t pixels = p.out_h * p.out_w;
+  const ConvTile& tile = choose_conv_tile(p.lanes, pixels);
+  const bool is_filled = 8 * p.lanes >= 7 * ceil_div(p.lanes, tile.lanes()) * tile.lanes();
+  if (!is_filled || tile.vectors < 3 || p.kernel_h * p.kernel_w == 1) return false;
+  const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
+    return (out - 1) * stride + (kernel - 1) * dilation + 1;
+  };
+  const bool is_padded = p.top > 0 || p.left > 0 ||
+                         reaches(p.out_h, p.stride_h, p.kernel_h, p.dilation_h) > p.in_h ||
+                         reaches(p.out_w, p.stride_w, p.kernel_w, p.dilation_w) > p.in_w;
+  if (!is_padded) return p.taps() >= kLeastTaps;
+  const Cut cut = cut_problem(p);
+  return p.taps() >= kLeastPaddedTaps &&
+         25 * cut.blocks * cut.tiles * cut.tile->pixels > 27 * pixels;
+}
+
 bool is_taken(const Problem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
   if (p.lanes < kPlaneRows || p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
-  if (cut.rows == 0) return false;
+  if (cut.rows == 0 || is_better_in_tiles(p)) return false;
   const double useful =
       double(p.out_h * p.out_w) / double(cut.blocks * cut.tiles * cut.tile->pixels);
   return useful >= 0.65;
@@ -311,7 +331,7 @@ bool is_planes_input_grad(const ConvConfig& c) {
   // Taps that are none cost as much as others.
   const Problem p = phases_of_input_grad(c);
   const int64_t all = p.kernel_h * p.kernel_w * c.stride_h * c.stride_w;
-  return 2 * c.kernel_h * c.kernel_w >= all && is_taken(p);
+  return 3 * c.kernel_h * c.kernel_w >= 2 * all && is_taken(p);
 }
 
 Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& parts) {

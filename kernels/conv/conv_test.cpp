@@ -166,6 +166,12 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({8, 2, 80, 88}, 64, 8, 8));
   check(make({8, 1, 256, 256}, 64, 16, 16));
   check(make({4, 24, 20, 16}, 128, 3, 1, 2, 2, 2));
+  check(make({2, 96, 14, 14}, 64, 3, 1, 1));
+  // Windows of more taps than a chunk has, then rows of more.
+  check(make({1, 2, 25, 27}, 64, 20));
+  ConvConfig wide = make({1, 2, 4, 330}, 64, 3);
+  wide.kernel_w = 300;
+  check(wide);
 }
 
 TEST(Conv, EmptyResultsNeedNoLaunchAndEmptySumsAreZero) {
@@ -225,6 +231,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
+    configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
   }
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);

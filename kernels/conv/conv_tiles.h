@@ -9,6 +9,9 @@
 
 namespace ballast::kernels {
 
+constexpr int kTilesPixels = 144;  // of a block, in whole tiles
+constexpr int kTilesTaps = 512;    // of a chunk
+
 inline HostArg number(int64_t value) { return static_cast<int32_t>(value); }
 
 // Planes with zeros around them, as the tiles read them: n, channel and row are `image`, `plane`

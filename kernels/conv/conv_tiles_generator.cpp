@@ -6,9 +6,12 @@
 //   conv_pack   weights as [panel][tap][vector][lane]
 //   conv_tiles  the product, through the epilogue
 //
-// An element is always the fma chain over (channel, row, column) of its window, started at +0.
+// An element is the sum over chunks of fma chains over (channel, row, column) of its window,
+// started at +0; a window of one tap is one chunk.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_tiles.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -23,13 +26,18 @@ class ConvTiles : public Generator<ConvTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> pixels{"pixels", 6};
   GeneratorParam<int> vectors{"vectors", 4};
-  GeneratorParam<bool> dense_store{"dense_store", true};  // planes are whole vectors
+  GeneratorParam<bool> dense_store{"dense_store", true};  // planes have a whole vector
 
-  // in(place in the padded planes, channel, group, n); a window's row is step_h from the next.
+  // A window's row is step_h from the next, a channel `plane`.
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
-      pitch{"pitch"}, width{"width"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, panels{"panels"},
-      block_vectors{"block_vectors"}, chunk_channels{"chunk_channels"};
-  Input<Buffer<float, 4>> in{"in"};
+      pitch{"pitch"}, plane{"plane"}, width{"width"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"},
+      group_channels{"group_channels"}, panels{"panels"};
+  // The last of the blocks of pixels moves inwards.
+  Input<int> blocks{"blocks"}, block_pixels{"block_pixels"};
+  // Taps come in chunks, of several rows where these are whole, of several channels where their
+  // windows are.
+  Input<int> chunk_w{"chunk_w"}, chunk_h{"chunk_h"}, chunk_channels{"chunk_channels"};
+  Input<Buffer<float, 4>> in{"in"};  // (first place of a window, place from there, group, n)
   Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
   Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)
   Input<Buffer<float, 4>> residual{"residual"};
@@ -38,120 +46,154 @@ class ConvTiles : public Generator<ConvTiles> {
   Output<Buffer<float, 4>> out{"out"};  // (pixel of the plane, channel, group, n)
 
   void generate() {
-    // Pixels and channels beyond the edge of a tile are computed and not stored.
-    const Expr pixel = min(q, out.dim(0).extent() - 1);
-    base(q) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w;
-    // Chunks of channels keep their share of the weights close while they go over a block of tiles.
-    chunks = RDom(0, (in.dim(1).extent() + chunk_channels - 1) / chunk_channels, "chunks");
-    taps = RDom(0, kernel_w, 0, kernel_h, 0, chunk_channels, "taps");
-    const Expr panel = v / vectors, c = chunk * chunk_channels + taps.z;
-    taps.where(c < in.dim(1).extent());
-    const Expr place =
-        unsafe_promise_clamped(base(q), 0, 1 << 30) + taps.x * step_w + taps.y * step_h;
-    product(l, v, q, g, n, chunk) = 0.0f;
-    product(l, v, q, g, n, chunk) = fused_multiply_add(
-        in(place, c, g, n),
-        weights(l, v % vectors, taps.x + kernel_w * (taps.y + kernel_h * c), g * panels + panel),
-        product(l, v, q, g, n, chunk));
-    total(l, v, q, g, n) = 0.0f;
-    total(l, v, q, g, n) = strict_float(total(l, v, q, g, n) + product(l, v, q, g, n, chunks));
-    // The part of the epilogue that is constant along a channel, on whole vectors.
-    Expr value = total(l, v, q, g, n);
-    const Expr channel = (g * panels * vectors + v) * kLanes + l;
-    value = select(has_bias != 0, strict_float(value + channels(channel, 0)), value);
-    const Expr scaled =
-        strict_float(strict_float(value * channels(channel, 1)) + channels(channel, 2));
-    const Expr with_scale = select(has_scale != 0, scaled, value);
-    const Expr is_last = has_relu != 0 && has_residual == 0;
-    staged(l, v, q, g, n) = select(is_last && le(with_scale, 0.0f), 0.0f, with_scale);
-    Expr result = staged(o % kLanes, o / kLanes, q, g, n);
-    if (dense_store) {
-      turn_lanes();
-      result = turned.back()(q % kLanes, o % kLanes, o / kLanes, q / kLanes, g, n);
-    }
-    const Expr sum = strict_float(result + residual(q, o, g, n));
-    out(q, o, g, n) =
-        select(has_residual == 0, result, select(has_relu != 0 && le(sum, 0.0f), 0.0f, sum));
+    find_places();
+    sum();
+    store();
   }
 
   void schedule() {
     for (int d = 0; d < 4; ++d) {
-      in.dim(d).set_min(0);
       residual.dim(d).set_min(0);
       out.dim(d).set_min(0);
     }
+    for (int d = 0; d < 4; ++d) in.dim(d).set_min(0);
+    in.dim(1).set_stride(1);
     weights.dim(0).set_bounds(0, kLanes).set_stride(1);
     weights.dim(1).set_bounds(0, vectors).set_stride(kLanes);
     weights.dim(2).set_min(0).set_stride(kLanes * vectors);
     weights.dim(3).set_min(0);
     for (int d = 0; d < 2; ++d) channels.dim(d).set_min(0);
 
-    Var ut("ut"), block("block"), pixel("pixel"), tile("tile"), panel("panel"), channel("channel"),
-        pg("pg"), qi("qi"), pv("pv"), pl("pl"), cv("cv"), cr("cr");
-    Func func = out;
-    if (dense_store) {
-      func.split(q, block, pl, kLanes, TailStrategy::RoundUp)
-          .split(block, block, pv, block_vectors, TailStrategy::GuardWithIf);
-    } else {
-      func.split(q, block, pv, block_vectors * kLanes, TailStrategy::GuardWithIf);
-    }
-    func.split(o, panel, channel, vectors * kLanes, TailStrategy::GuardWithIf)
-        .split(channel, cv, cr, kLanes)
-        .fuse(panel, g, pg);
-    if (dense_store) {
-      func.reorder(pl, cr, pv, cv, block, n, pg).vectorize(pl).unroll(cr);
-    } else {
-      func.reorder(pv, cr, cv, block, n, pg);
-    }
-    func.gpu_blocks(block, n, pg).never_partition_all();
-    func.specialize(has_residual == 0);  // else every pixel of it is read
+    const RVar part = results[4];
+    Stage write = Func(out).update();
+    write.allow_race_conditions();
+    write.reorder({results[0], results[1], results[2], results[3], part, g, n});
+    if (dense_store) write.vectorize(results[0]).unroll(results[1]);
+    write.gpu_blocks(part, g, n).never_partition_all();
+    write.specialize(has_residual == 0);  // else every pixel of it is read
     for (Func step : turned) {
-      step.compute_at(out, pv).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(v, 1).bound_extent(qv, 1);
-      step.vectorize(l).unroll(r);
+      step.compute_at(out, results[2]).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+      for (const Var& one : {v, q, p, g, n}) step.bound_extent(one, 1);
     }
-    constexpr int kBlockPixels = 96;
-    for (Func f : {staged, total}) {
-      f.compute_at(out, block).store_in(MemoryType::Stack);
-      f.bound_extent(v, vectors).bound_storage(q, kBlockPixels);
-      f.split(q, tile, qi, pixels, TailStrategy::RoundUp).reorder(l, v, qi, tile);
-      f.vectorize(l, kLanes).unroll(v).unroll(qi).never_partition_all();
-    }
-    total.update()
-        .split(q, ut, qi, pixels, TailStrategy::RoundUp)
-        .reorder(l, v, qi, ut, chunks)
-        .vectorize(l, kLanes)
-        .unroll(v)
-        .unroll(qi)
-        .never_partition_all();
-    const LoopLevel at_tile(total, ut);
-    product.compute_at(at_tile).store_in(MemoryType::Register);
-    base.compute_at(at_tile).store_in(MemoryType::Register);
-    base.bound_extent(q, pixels).unroll(q);
-    product.bound_extent(v, vectors).bound_extent(q, pixels).vectorize(l).unroll(v).unroll(q);
-    product.update().reorder(l, v, q, taps.x, taps.y, taps.z).vectorize(l).unroll(v).unroll(q);
+    schedule_product(part);
   }
 
  private:
-  // A 16 x 16 block is transposed by four perfect shuffles of its 256 elements, each a rotation of
-  // the element's 8-bit place by one; a result vector takes from two vectors only.
-  void turn_lanes() {
-    Func block("turned0");
-    block(l, r, v, qv, g, n) = staged(l, v, qv * kLanes + r, g, n);
-    turned = {block};
-    for (int i = 1; i <= 4; ++i) {
-      Func step("turned" + std::to_string(i));
-      step(l, r, v, qv, g, n) =
-          turned.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, v, qv, g, n);
-      turned.push_back(step);
-    }
+  Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
+  Expr panel_of(const Expr& which) const { return which / blocks; }
+  Expr first_pixel(const Expr& which) const {
+    return min((which % blocks) * block_pixels, out.dim(0).extent() - block_pixels);
   }
 
-  Var l{"l"}, v{"v"}, q{"q"}, g{"g"}, n{"n"}, o{"o"};
-  Var chunk{"chunk"}, r{"r"}, qv{"qv"};
-  std::vector<Func> turned;  // (lane, row, vector of channels, vector of pixels, g, n)
-  Func base{"base"}, product{"product"}, total{"total"}, staged{"staged"};
-  RDom taps, chunks;
+  // Where a tile's windows begin, and a chunk's taps lie from there.
+  void find_places() {
+    // Pixels and channels beyond the edge of a tile are computed and not stored.
+    const Expr pixel = min(first_pixel(p) + q, out.dim(0).extent() - 1);
+    base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w;
+    const RDom fill(0, chunk_w, 0, chunk_h, 0, select(is_point(), 0, chunk_channels), "fill");
+    place(t, cx, cy, cc) = undef<int>();
+    place(fill.x + chunk_w * (fill.y + chunk_h * fill.z), cx, cy, cc) =
+        (cx * chunk_w + fill.x) * step_w + (cy * chunk_h + fill.y) * step_h +
+        (cc * chunk_channels + fill.z) * plane;
+  }
+
+  void sum() {
+    const auto parts = [](const Expr& all, const Expr& chunk) { return (all + chunk - 1) / chunk; };
+    const auto left = [](const Expr& all, const Expr& chunk, const Expr& which) {
+      return min(chunk, all - which * chunk);
+    };
+    chunks = RDom(0, parts(kernel_w, chunk_w), 0, parts(kernel_h, chunk_h), 0,
+                  parts(group_channels, chunk_channels), "chunks");
+    steps = RDom(0, chunk_w * chunk_h * chunk_channels, "steps");
+    steps.where(steps < left(kernel_w, chunk_w, cx) * left(kernel_h, chunk_h, cy) *
+                            left(group_channels, chunk_channels, cc));
+    const Expr first = cx * chunk_w + kernel_w * (cy * chunk_h + kernel_h * (cc * chunk_channels));
+    // A single tap's places are multiples, however many channels its one chain has.
+    const Expr from_first =
+        select(is_point(), steps * plane,
+               place(unsafe_promise_clamped(steps, 0, kTilesTaps - 1), cx, cy, cc));
+    const Expr start = unsafe_promise_clamped(base(q, p), 0, 1 << 30),
+               along = unsafe_promise_clamped(from_first, 0, 1 << 30);
+    product(l, v, q, p, g, n, cx, cy, cc) = 0.0f;
+    product(l, v, q, p, g, n, cx, cy, cc) = fused_multiply_add(
+        in(start, along, g, n), weights(l, v, first + steps, g * panels + panel_of(p)),
+        product(l, v, q, p, g, n, cx, cy, cc));
+    total(l, v, q, p, g, n) = 0.0f;
+    total(l, v, q, p, g, n) = strict_float(total(l, v, q, p, g, n) +
+                                           product(l, v, q, p, g, n, chunks.x, chunks.y, chunks.z));
+    // The part of the epilogue that is constant along a channel, on whole vectors.
+    Expr value = total(l, v, q, p, g, n);
+    const Expr channel = ((g * panels + panel_of(p)) * vectors + v) * kLanes + l;
+    value = select(has_bias != 0, strict_float(value + channels(channel, 0)), value);
+    const Expr scaled =
+        strict_float(strict_float(value * channels(channel, 1)) + channels(channel, 2));
+    const Expr with_scale = select(has_scale != 0, scaled, value);
+    const Expr is_last = has_relu != 0 && has_residual == 0;
+    staged(l, v, q, p, g, n) = select(is_last && le(with_scale, 0.0f), 0.0f, with_scale);
+  }
+
+  // The last vector of a block moves inwards, as the last block does.
+  void store() {
+    const int step = dense_store ? kLanes : 1;
+    results = RDom({{0, step},
+                    {0, kLanes},
+                    {0, (block_pixels + step - 1) / step},
+                    {0, vectors},
+                    {0, blocks * panels}},
+                   "results");
+    const Expr part = results[4], vector = results[3];
+    const Expr channel = (panel_of(part) * vectors + vector) * kLanes + results[1];
+    results.where(channel < out.dim(1).extent());
+    const Expr first = min(results[2] * step, block_pixels - step);
+    Expr result = staged(results[1], vector, first + results[0], part, g, n);
+    if (dense_store) {
+      Func block("block");
+      block(l, r, v, q, p, g, n) = staged(l, v, q + r, p, g, n);
+      turned = transpose_block(block, kLanes, sizeof(float), l, r, {v, q, p, g, n});
+      result = turned.back()(results[0], results[1], vector, first, part, g, n);
+    }
+    const Expr pixel = first_pixel(part) + first + results[0];
+    const Expr sum = strict_float(result + residual(pixel, channel, g, n));
+    out(q, o, g, n) = undef<float>();
+    out(pixel, channel, g, n) =
+        select(has_residual == 0, result, select(has_relu != 0 && le(sum, 0.0f), 0.0f, sum));
+  }
+
+  void schedule_product(const RVar& part) {
+    Var tile("tile"), qi("qi"), ut("ut");
+    if (!dense_store) {
+      staged.compute_at(out, part).store_in(MemoryType::Stack).bound_storage(q, kTilesPixels);
+      staged.bound_extent(l, kLanes).vectorize(l).never_partition_all();
+    }
+    total.compute_at(out, part).store_in(MemoryType::Stack).bound_storage(q, kTilesPixels);
+    total.bound_extent(l, kLanes).vectorize(l).never_partition_all();
+    total.bound_extent(v, vectors).split(q, tile, qi, pixels, TailStrategy::RoundUp);
+    total.reorder(l, v, qi, tile).unroll(v).unroll(qi);
+    total.update()
+        .split(q, ut, qi, pixels, TailStrategy::RoundUp)
+        .reorder({l, v, qi, ut, chunks.x, chunks.y, chunks.z})
+        .vectorize(l)
+        .unroll(v)
+        .unroll(qi)
+        .never_partition_all();
+    product.compute_at(total, ut).store_in(MemoryType::Register);
+    product.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(q, pixels);
+    for (const Var& one : {p, g, n, cx, cy, cc}) product.bound_extent(one, 1);
+    product.vectorize(l).unroll(v).unroll(q);
+    product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
+    product.update().specialize(is_point());
+    base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, pixels).unroll(q);
+    place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps);
+    place.never_partition_all();
+    place.update().never_partition_all();
+  }
+
+  Var l{"l"}, v{"v"}, q{"q"}, p{"p"}, g{"g"}, n{"n"}, o{"o"}, r{"r"}, t{"t"};
+  Var cx{"cx"}, cy{"cy"}, cc{"cc"};
+  std::vector<Func> turned;  // (lane, row, vector of channels, pixel, p, g, n)
+  Func base{"base"}, place{"place"}, product{"product"}, total{"total"}, staged{"staged"};
+  RDom chunks, steps, results;
 };
 
 // panels[panel][tap][vector][lane] of the weights source(lane, kx, ky, channel, group), whose taps
@@ -202,16 +244,11 @@ class ConvPackColumns : public Generator<ConvPackColumns> {
   void generate() {
     const Expr lane = ((p % panel_count) * vectors + v) * kLanes + r;
     const Expr per_image = source.dim(0).extent() / kLanes;
-    Func block("turned0");
+    Func block("block");
     block(l, r, kb, v, p) =
         source((kb % per_image) * kLanes + l, min(lane, source.dim(1).extent() - 1), kb / per_image,
                p / panel_count);
-    turned = {block};
-    for (int i = 1; i <= 4; ++i) {
-      Func step("turned" + std::to_string(i));
-      step(l, r, kb, v, p) = turned.back()((r % 2) * 8 + l / 2, r / 2 + (l % 2) * 8, kb, v, p);
-      turned.push_back(step);
-    }
+    turned = transpose_block(block, kLanes, sizeof(float), l, r, {kb, v, p});
     panels(l, r, kb, v, p) = turned.back()(l, r, kb, v, p);
   }
 

@@ -5,9 +5,9 @@ foreach(tile 6x4 8x3 12x2 12x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 pixels)
   list(GET sizes 1 vectors)
-  ballast_kernel(conv_tiles_${tile} CLASSES cpu GENERATOR conv_tiles
+  ballast_kernel(conv_tiles_${tile} CLASSES cpu WIDE GENERATOR conv_tiles
                  PARAMS pixels=${pixels} vectors=${vectors})
-  ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu GENERATOR conv_tiles
+  ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu WIDE GENERATOR conv_tiles
                  PARAMS pixels=${pixels} vectors=${vectors} dense_store=false)
   ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                  PARAMS taps=${pixels} vectors=${vectors})
