@@ -82,7 +82,9 @@ Chunk chunk_of(const Problem& p) {
 }
 
 void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
-  const ConvTile& tile = choose_conv_tile(p.lanes, p.pixels());
+  ConvTile tile = choose_conv_tile(p.lanes, p.pixels());
+  // Pointers to twelve pixels and to two vectors of weights do not fit into registers.
+  if (tile.vectors == 2) tile.broadcast = 8;
   const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.is_flipped);
   const int64_t panels = packed.panels;
   const Operand& weights = packed.operand;

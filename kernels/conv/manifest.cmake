@@ -1,16 +1,20 @@
 ballast_kernel(conv_general CLASSES gpu GENERATOR conv_general)
 ballast_kernel(conv_input_grad_general CLASSES gpu GENERATOR conv_input_grad_general)
 ballast_kernel(conv_weight_grad_general CLASSES gpu GENERATOR conv_weight_grad_general)
-foreach(tile 6x4 8x3 12x2 12x1)
+foreach(tile 6x4 8x3 8x2 12x2 12x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 pixels)
   list(GET sizes 1 vectors)
-  ballast_kernel(conv_tiles_${tile} CLASSES cpu WIDE GENERATOR conv_tiles
-                 PARAMS pixels=${pixels} vectors=${vectors})
-  ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu WIDE GENERATOR conv_tiles
-                 PARAMS pixels=${pixels} vectors=${vectors} dense_store=false)
-  ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
-                 PARAMS taps=${pixels} vectors=${vectors})
+  if(NOT tile STREQUAL "12x2")
+    ballast_kernel(conv_tiles_${tile} CLASSES cpu WIDE GENERATOR conv_tiles
+                   PARAMS pixels=${pixels} vectors=${vectors})
+    ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu WIDE GENERATOR conv_tiles
+                   PARAMS pixels=${pixels} vectors=${vectors} dense_store=false)
+  endif()
+  if(NOT tile STREQUAL "8x2")
+    ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
+                   PARAMS taps=${pixels} vectors=${vectors})
+  endif()
 endforeach()
 foreach(wide planes plane_channels depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
