@@ -116,14 +116,26 @@ Lines make_lines(int64_t height, int64_t width, int64_t most) {
 }
 
 // 3x3 with results of the size of x; dx of one is one too.
-Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
+bool is_same_3x3(const ConvConfig& c) {
   const auto all = [](int64_t wanted, std::initializer_list<int64_t> values) {
     return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
   };
-  const bool is_same =
-      all(3, {c.kernel_h, c.kernel_w}) && all(1, {c.stride_h, c.stride_w, c.dilation_h,
-                                                  c.dilation_w, c.top, c.left, c.bottom, c.right});
-  return is_same ? make_lines(c.height, c.width, most) : Lines{};
+  return all(3, {c.kernel_h, c.kernel_w}) &&
+         all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w, c.top, c.left, c.bottom,
+                 c.right});
+}
+
+Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
+  return is_same_3x3(c) ? make_lines(c.height, c.width, most) : Lines{};
+}
+
+// For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
+// which may go past it, are the better results.
+bool is_rows(const ConvConfig& c, bool has_residual = false) {
+  const int64_t pixels = c.height * c.width * c.batch;
+  const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
+  return is_same_3x3(c) && c.height >= kDepthRows && c.width >= kVector &&
+         c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
 }
 
 // Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
@@ -145,9 +157,9 @@ bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
 
 // How many planes a work-group takes one after the other: a divisor of the channels that leaves
 // enough groups to share. Each ends with a wait for its results.
-int64_t planes_of_group(const ConvConfig& c, const Lines& lines) {
+int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
   constexpr int64_t kMost = 8, kGroups = 32;
-  const int64_t all = c.batch * c.groups * lines.blocks;
+  const int64_t all = c.batch * c.groups * blocks;
   int64_t planes = kMost;
   while (planes > 1 && (c.groups % planes != 0 || all / planes < kGroups)) --planes;
   return planes;
@@ -165,10 +177,52 @@ Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, const Lines& lines, 
   Recorder recorder(rules);
   recorder.call(aot_kernel("conv_depth_lines", DeviceClass::kCpu), "conv_depth_lines",
                 {number(lines.width), number(lines.length), number(lines.margin), flat_planes(0, c),
-                 number(lines.is_paired), number(planes_of_group(c, lines)), number(is_flipped),
-                 weights(1, c), terms.bias, terms.scale, terms.shift, residual, number(e.has_bias),
-                 number(e.has_scale), number(e.has_residual), number(e.has_relu),
-                 lines_operand(terms.out, c, channels, lines)});
+                 number(lines.is_paired), number(planes_of_group(c, lines.blocks)),
+                 number(is_flipped), weights(1, c), terms.bias, terms.scale, terms.shift, residual,
+                 number(e.has_bias), number(e.has_scale), number(e.has_residual),
+                 number(e.has_relu), lines_operand(terms.out, c, channels, lines)});
+  return recorder.finish();
+}
+
+// Results or what is like them, as flat planes.
+Operand channel_planes(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32,
+                       {c.batch, c.groups, c.out_channels / c.groups, c.height * c.width});
+}
+
+// The kernel for rows of so many vectors, and its first arguments.
+std::string rows_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}", name, ceil_div(c.width, kVector));
+}
+std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
+  std::vector<HostArg> args;
+  for (int64_t rows = 1; rows <= kDepthRows; ++rows) args.push_back(number(rows * c.width));
+  args.push_back(flat_planes(in, c));
+  return args;
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const Terms terms = terms_of(c, e);
+  Operand residual = channel_planes(terms.residual, c);
+  if (!e.has_residual) residual.strides.assign(residual.strides.size(), 0);
+  std::vector<HostArg> args = rows_arguments(c, 0);
+  args.insert(args.end(),
+              {number(planes_of_group(c, 1)), number(is_flipped), weights(1, c), terms.bias,
+               terms.scale, terms.shift, residual, number(e.has_bias), number(e.has_scale),
+               number(e.has_residual), number(e.has_relu), channel_planes(terms.out, c)});
+  const std::string kernel = rows_kernel("conv_depth_rows", c);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
+  return recorder.finish();
+}
+
+Plan plan_weight_rows(const ConvConfig& c) {
+  std::vector<HostArg> args = rows_arguments(c, 1);
+  args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
+  const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
+  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
   return recorder.finish();
 }
 
@@ -205,6 +259,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_rows(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const Terms terms = terms_of(c, e);
@@ -240,6 +295,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  if (is_rows(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
@@ -274,6 +330,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
+  if (is_rows(c)) return plan_weight_rows(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});

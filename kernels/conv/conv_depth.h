@@ -8,6 +8,7 @@ namespace ballast::kernels {
 
 constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
 constexpr int kDepthRows = 4;          // that are computed together
+constexpr int kDepthRowsVectors = 4;   // of the rows that are read where they lie, at most
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 

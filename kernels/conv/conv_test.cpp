@@ -157,6 +157,11 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({1, 3, 14, 24}, 3, 3, 1, 1, 1, 3));
   check(make({1, 2, 16, 19}, 2, 3, 1, 1, 1, 2));
   check(make({1, 2, 90, 300}, 2, 3, 1, 1, 1, 2));
+  check(make({2, 3, 12, 88}, 3, 3, 1, 1, 1, 3));
+  check(make({2, 3, 16, 76}, 6, 3, 1, 1, 1, 3));
+  check(make({3, 5, 7, 45}, 5, 3, 1, 1, 1, 5));
+  check(make({2, 4, 5, 64}, 8, 3, 1, 1, 1, 4));
+  check(make({2, 3, 4, 16}, 3, 3, 1, 1, 1, 3));
   check(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
   check(make({1, 4, 34, 50}, 4, 3, 3, 1, 1, 4));
   check(make({1, 3, 40, 40}, 64, 7, 2, 3));
@@ -227,6 +232,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({2, 12, 16, 17}, 12, 3, 1, 1, 1, 12));
+    configs.push_back(make({2, 6, 8, 72}, 6, 3, 1, 1, 1, 6));
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
@@ -239,21 +245,25 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
 }
 
 // Vectors that hold the end of a row and the beginning of the next.
-TEST(Conv, NanDoesNotReachTheNextRow) {
-  const ConvConfig c = make({1, 1, 8, 24}, 1, 3, 1, 1, 1, 1);
-  std::vector<float> values(8 * 24, 1.0f);
-  values[3 * 24 + 23] = NAN;
+void check_nan_at_the_end_of_a_row(int width) {
+  const ConvConfig c = make({1, 1, 8, width}, 1, 3, 1, 1, 1, 1);
+  std::vector<float> values(8 * width, 1.0f);
+  values[3 * width + width - 1] = NAN;
   const HostTensor x = f32(x_shape(c), values), w = random_f32(w_shape(c), 3);
   for (DeviceClass d : kClasses) {
     const auto y =
         run_plan(plan_conv2d(d, c, {}), {x, w}, TensorType{DType::kF32, y_shape(c)}).as<float>();
     for (int row = 0; row < 8; ++row) {
-      for (int column = 0; column < 24; ++column) {
-        const bool expected = row >= 2 && row <= 4 && column >= 22;
-        EXPECT_EQ(std::isnan(y[row * 24 + column]), expected) << row << "," << column;
+      for (int column = 0; column < width; ++column) {
+        const bool expected = row >= 2 && row <= 4 && column >= width - 2;
+        EXPECT_EQ(std::isnan(y[row * width + column]), expected) << row << "," << column;
       }
     }
   }
+}
+
+TEST(Conv, NanDoesNotReachTheNextRow) {
+  for (int width : {24, 72}) check_nan_at_the_end_of_a_row(width);
 }
 
 TEST(Conv, NanReachesItsWindowsOnlyAndReluKeepsIt) {

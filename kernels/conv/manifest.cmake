@@ -19,6 +19,12 @@ endforeach()
 foreach(wide planes plane_channels depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
+foreach(vectors 1 2 3 4)
+  ballast_kernel(conv_depth_rows_${vectors} CLASSES cpu WIDE GENERATOR conv_depth_rows
+                 PARAMS vectors=${vectors})
+  ballast_kernel(conv_depth_weight_rows_${vectors} CLASSES cpu WIDE GENERATOR conv_depth_weight_rows
+                 PARAMS vectors=${vectors})
+endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)
