@@ -1,6 +1,7 @@
 #include "kernels/halide_runtime.h"
 
 #include "kernels/aot_table.h"
+#include "kernels/merge_launches.h"
 #include "kernels/source_names.h"
 #include "kernels/streaming.h"
 
@@ -190,6 +191,13 @@ void Recorder::call(HostFunction function, const std::string& label,
   recording = nullptr;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (status != 0) fail(Code::kInternal, "[{}] Halide's host code gave status {}", label, status);
+}
+
+void Recorder::join_last() {
+  std::vector<device::Launch>& launches = plan_.launches;
+  const device::Launch second = std::move(launches.back());
+  launches.pop_back();
+  launches.back() = join_launches(launches.back(), second);
 }
 
 Plan Recorder::finish(const Workspace& workspace) {

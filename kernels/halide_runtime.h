@@ -59,6 +59,8 @@ class Recorder {
   void set_streams(bool streams) { rules_.streams = streams; }
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
+  // The last two launches, which do not depend on each other, become one.
+  void join_last();
   // The launches so far; leaves the recorder empty.
   Plan finish(const Workspace& workspace);
   Plan finish(uint64_t workspace_bytes = 0);

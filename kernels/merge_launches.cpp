@@ -55,9 +55,9 @@ std::string selected(const std::vector<std::string>& items, size_t first = 0) {
 }
 
 // The text of the functions, without the types by which stitching lets pointers alias: here they
-// all come from one kernel.
-std::string function_text(const device::StitchUnit& unit, const std::string& name,
-                          const std::string& new_name) {
+// all come from one kernel, or only one of them runs.
+std::string function_text(const device::StitchUnit& unit,
+                          const std::map<std::string, std::string>& new_names) {
   std::string text = unit.text();
   while (text.find("__attribute__((may_alias)) _ba_") < text.find('\n')) {
     text.erase(0, text.find('\n') + 1);
@@ -68,7 +68,7 @@ std::string function_text(const device::StitchUnit& unit, const std::string& nam
     }
   };
   replace_all("_ba_", "");
-  replace_all(name + "(", new_name + "(");
+  for (const auto& [name, new_name] : new_names) replace_all(name + "(", new_name + "(");
   return text;
 }
 
@@ -128,7 +128,7 @@ device::SourcePtr make_merged(const Launch& launch, const Form& form, const std:
   const std::string call = group_call(form, body, arguments, parameters);
   parameters.resize(parameters.size() - 2);  // the last comma
   return device::make_source(
-      function_text(unit, function.name, body) +
+      function_text(unit, {{function.name, body}}) +
           fmt::format("__kernel void {}({}) {{\n{}}}\n", entry, parameters, call),
       launch.source->options, /*packs_scalars=*/true);
 }
@@ -204,7 +204,75 @@ Launch merge(const std::vector<const Launch*>& parts, GroupOrder order, size_t w
   return merged;
 }
 
+// The source of two launches of different kernels side by side.
+device::SourcePtr make_joined(const std::array<const Launch*, 2>& parts, const std::string& entry) {
+  device::StitchUnit unit;
+  std::map<std::string, std::string> names;
+  std::string parameters, calls[2];
+  for (const Launch* part : parts) unit.add(*part->source);
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Launch& part = *parts[k];
+    const device::KernelFunction& function = unit.kernel(*part.source, part.kernel);
+    const std::string body = "_one_" + part.source->id;
+    names[function.name] = body;
+    std::string arguments;
+    for (size_t i = 0; i < part.args.size(); ++i) {
+      const device::KernelParameter& parameter = function.parameters[i];
+      if (part.args[i].kind == Arg::Kind::kLocal) {
+        arguments += ", (__local void*)_shared";
+        continue;
+      }
+      const std::string name = fmt::format("_a{}_{}", k, i);
+      parameters += parameter.is_pointer ? fmt::format("__global {}* {}, ", parameter.type, name)
+                                         : fmt::format("{} {}, ", parameter.type, name);
+      arguments += ", " + name;
+    }
+    calls[k] = fmt::format(
+        "{}(get_group_id(0) - {}, get_group_id(1), get_group_id(2), get_local_id(0), "
+        "get_local_id(1), get_local_id(2), get_local_size(0), get_local_size(1), "
+        "get_local_size(2), {}, get_num_groups(1), get_num_groups(2){});\n",
+        body, k == 0 ? "0" : "_first", k == 0 ? "_first" : "get_num_groups(0) - _first", arguments);
+  }
+  return device::make_source(
+      function_text(unit, names) + fmt::format("__kernel void {}({}uint _first, __local ulong16* "
+                                               "_shared) {{\n  if (get_group_id(0) < _first)\n    "
+                                               "{}  else\n    {}}}\n",
+                                               entry, parameters, calls[0], calls[1]),
+      parts[0]->source->options, /*packs_scalars=*/true);
+}
+
 }  // namespace
+
+Launch join_launches(const Launch& first, const Launch& second) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, device::SourcePtr> sources;
+  const std::array<const Launch*, 2> parts{&first, &second};
+  Launch joined;
+  joined.kernel = "joined" + first.kernel;
+  joined.label = first.label + " + " + second.label;
+  joined.local = first.local;
+  joined.global = first.global;
+  joined.global[0] += second.global[0];
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    device::SourcePtr& source = sources[{first.source->id, second.source->id}];
+    if (!source) source = make_joined(parts, joined.kernel);
+    joined.source = source;
+  }
+  Arg shared;
+  for (const Launch* part : parts) {
+    for (const Arg& arg : part->args) {
+      if (arg.kind != Arg::Kind::kLocal) {
+        joined.args.push_back(arg);
+      } else if (arg.bits >= shared.bits) {
+        shared = arg;
+      }
+    }
+  }
+  joined.args.push_back(scalar(groups_of(first, 0)));
+  joined.args.push_back(shared);
+  return joined;
+}
 
 std::vector<Launch> merge_launches(const std::vector<Launch>& launches, GroupOrder order,
                                    size_t width) {

@@ -23,4 +23,8 @@ std::vector<device::Launch> merge_launches(const std::vector<device::Launch>& la
                                            GroupOrder order = GroupOrder::kOneByOne,
                                            size_t width = kMergedLaunches);
 
+// Launches of different kernels with equally many work-items in a group, as one: the groups of
+// `second` come after those of `first`.
+device::Launch join_launches(const device::Launch& first, const device::Launch& second);
+
 }  // namespace ballast::kernels

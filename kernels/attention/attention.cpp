@@ -72,6 +72,9 @@ class Builder {
     launch(c.mask == Mask::kNone ? kernel : kernel + "_mask", args);
   }
 
+  // The last two launches become one.
+  void join_last() { recorder_.join_last(); }
+
   Plan finish() { return recorder_.finish(workspace_); }
 
   // ---- layouts of the tiled kernels
@@ -194,11 +197,28 @@ Plan plan_tiles(const AttentionConfig& c) {
       b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
       b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
       b.chunks(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
-      diagonal_of(c), c.scale};
+      int32_t{0},
+      diagonal_of(c),
+      c.scale};
+  constexpr size_t kFirst = 3;
   b.add_tile_mask(args);
-  args.push_back(b.vectors(out, c.queries, value_depth));
-  args.push_back(dense(slots.lse, {c.queries, b.groups}));
-  b.launch_masked("attention_tiles", args);
+  // Tiles of two vectors, and one of a single vector where no more is left.
+  const int64_t left = c.queries % kQueries, in_pairs = c.queries - (left > kLanes ? 0 : left);
+  const auto launch = [&](const std::string& kernel, int64_t first, int64_t count) {
+    if (count == 0) return;
+    std::vector<HostArg> own = args;
+    own[kFirst] = static_cast<int32_t>(first);
+    own.push_back(Operand{out,
+                          DType::kF32,
+                          {kLanes, value_depth / kLanes, count, b.groups, 1},
+                          {1, kLanes, value_depth, c.queries * value_depth, 1},
+                          {}});
+    own.push_back(Operand{slots.lse, DType::kF32, {count, b.groups, 1}, {1, c.queries, 1}, {}});
+    b.launch_masked(kernel, own);
+  };
+  launch("attention_tiles", 0, in_pairs);
+  launch("attention_single_tiles", in_pairs, c.queries - in_pairs);
+  if (in_pairs > 0 && in_pairs < c.queries) b.join_last();
   b.unpad(out, value_depth, slots.out, c.queries, c.value_depth);
   return b.finish();
 }

@@ -194,6 +194,7 @@ TEST(Attention, TinySizes) {
   check_case({1, 2, 3, 5, 4, 4, true});
   check_case({1, 1, 2, 17, 3, 2, false, Mask::kKeep});
   check_case({1, 1, 3, 4, 16, 16, false, Mask::kAdd, 1, 1, 3});
+  check_case({1, 1, 20, 4, 16, 16});  // a tile of two vectors of queries
 }
 
 // Tiles are 32 queries; blocks 128 keys, of the gradients 64.
@@ -239,6 +240,8 @@ TEST(Attention, Masks) {
       check_case({2, 3, 21, keys, 16, 16, false, mask, 2, 1, 21});
       check_case({2, 3, 21, keys, 16, 16, false, mask, 2, 3, 1});
       check_case({2, 3, 21, keys, 20, 12, true, mask, 1, 1, 1});
+      check_case({2, 3, 70, keys, 16, 16, false, mask, 2, 3, 70});
+      check_case({2, 3, 70, keys, 16, 16, true, mask, 2, 1, 1});
     }
   }
 }

@@ -19,21 +19,25 @@ class AttentionTiles : public Generator<AttentionTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 128};
+  GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
   Input<Buffer<float, 4>> values{"values"};  // [bh][key][chunk][e of a chunk]
+  Input<int> first{"first"};                 // query
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
 
   void configure() {
     if (has_mask) mask_ = add_input<Buffer<float>>("mask", 6);
-    out_ = add_output<Buffer<float>>("out", 4);  // like q
-    lse_ = add_output<Buffer<float>>("lse", 2);  // [bh][query]
+    // The queries from `first` on. The dimensions in front have stride 1 and add its offset.
+    out_ = add_output<Buffer<float>>("out", 5);  // [1][bh][query][vector][lane]
+    lse_ = add_output<Buffer<float>>("lse", 3);  // [1][bh][query]
   }
 
   void generate() {
     key_count = keys.dim(1).extent();
+    tile = vectors * kLanes;
     define_scores();
     define_probabilities();
     define_state();
@@ -47,8 +51,9 @@ class AttentionTiles : public Generator<AttentionTiles> {
   // l and j are the lane and vector of a query in tile t, c a key in block b, e an element of v in
   // chunk x, d one of q, db and eb vectors of these.
   Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, b{"b"}, c{"c"}, u{"u"}, d{"d"}, e{"e"}, x{"x"},
-      db{"db"}, eb{"eb"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
+      db{"db"}, eb{"eb"}, o{"o"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
   Expr key_count;
+  int tile = 0;
   RDom js, ju, rs, k, kk, kk_rest;
   Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"}, p{"p"},
       sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"}, row_lse{"row_lse"};
@@ -60,7 +65,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
   enum Row { kOld, kNew, kTop, kSum, kStats, kFirst = 8 };
 
   // Keys from here on are hidden from all queries of a tile.
-  Expr tile_limit() { return min(key_count, t * kQueries + kQueries + diagonal); }
+  Expr tile_limit() { return min(key_count, first + t * tile + tile + diagonal); }
 
   // Scores of one block, times log2(e). Loops that end at tile_limit cost what they compute: Halide
   // trims them where the condition of the RDom fails.
@@ -68,10 +73,10 @@ class AttentionTiles : public Generator<AttentionTiles> {
     Func block_of_q("block_of_q");
     const Expr last = q.dim(2).extent() - 1;
     block_of_q(l, r, j, db, t, h) =
-        q(l, db, min(t * kQueries + j * kLanes + r, last), h) * (scale * kLog2E);
+        q(l, db, min(first + t * tile + j * kLanes + r, last), h) * (scale * kLog2E);
     turned_q = transpose_16x16(block_of_q, l, r, {j, db, t, h});
     qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
-    limits(l, j, t) = cast<float>(min(key_count, t * kQueries + j * kLanes + l + 1 + diagonal));
+    limits(l, j, t) = cast<float>(min(key_count, first + t * tile + j * kLanes + l + 1 + diagonal));
 
     const Expr depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
     k = RDom(0, kUnrolled, 0, depth / kUnrolled, "k");
@@ -84,8 +89,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
     Expr score = dot(l, j, cc, b, t, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent();
-      score += (*mask_)(l, j, min(key, key_count - 1), t, h % heads, h / heads) * kLog2E;
+      const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
+      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads) * kLog2E;
     }
     // As floats, opaque to Halide: otherwise it would put the condition into the loops of dot.
     s(l, j, c, b, t, h) = undef<float>();
@@ -153,11 +158,14 @@ class AttentionTiles : public Generator<AttentionTiles> {
     row_lse(l, j, t, h) = state(l, j, kTop, t, h) * kLn2 + log_f32(total);
     Func block_of_out("block_of_out");
     block_of_out(l, r, yv, eb, h) =
-        state(l, yv % kVectors, kFirst + eb * kLanes + r, yv / kVectors, h) *
-        factor(l, yv % kVectors, yv / kVectors, h);
+        state(l, yv % vectors, kFirst + eb * kLanes + r, yv / vectors, h) *
+        factor(l, yv % vectors, yv / vectors, h);
     turned_out = transpose_16x16(block_of_out, l, r, {yv, eb, h});
-    (*out_)(l, eb, y, h) = turned_out.back()(l, y % kLanes, y / kLanes, eb, h);
-    (*lse_)(y, h) = row_lse(y % kLanes, (y / kLanes) % kVectors, y / kQueries, h);
+    (*out_)(l, eb, y, h, o) = undef<float>();
+    (*out_)(l, eb, y, h, first * out_->dim(2).stride()) =
+        turned_out.back()(l, y % kLanes, y / kLanes, eb, h);
+    (*lse_)(y, h, o) = undef<float>();
+    (*lse_)(y, h, first) = row_lse(y % kLanes, (y / kLanes) % vectors, y / tile, h);
   }
 
   void set_layouts() {
@@ -168,25 +176,29 @@ class AttentionTiles : public Generator<AttentionTiles> {
     values.dim(0).set_bounds(0, kStep).set_stride(1);
     values.dim(1).set_stride(kStep);
     set_mins(*lse_);
+    out_->dim(4).set_stride(1);
+    lse_->dim(2).set_stride(1);
     if (mask_ != nullptr) set_vectors(*mask_);
   }
 
   void schedule_tiles() {
     Func out = *out_, lse = *lse_;
-    out.split(y, t, yi, kQueries, TailStrategy::GuardWithIf)
+    out.update()
+        .split(y, t, yi, tile, TailStrategy::GuardWithIf)
         .split(yi, j, r, kLanes)
         .reorder(l, r, eb, j, t, h)
         .gpu_blocks(t, h)
         .vectorize(l)
         .unroll(r)
         .never_partition_all();
-    lse.split(y, t, yi, kQueries, TailStrategy::GuardWithIf)
+    lse.update()
+        .split(y, t, yi, tile, TailStrategy::GuardWithIf)
         .gpu_blocks(t, h)
         .never_partition_all()
-        .compute_with(out, t);
+        .compute_with(out.update(), t);
     for (Func f : {qs, limits, state, factor, row_lse}) {
       f.compute_at(out, t).store_in(MemoryType::Stack).vectorize(l);
-      f.bound_extent(j, kVectors).bound_extent(t, 1).unroll(j);
+      f.bound_extent(j, vectors).bound_extent(t, 1).unroll(j);
       if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
     qs.bound_storage(d, kMaxVectors * kLanes);
@@ -214,7 +226,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
 
   void schedule_blocks() {
     for (Func f : {dot, s, tops, top, p, sums, sum, pv}) {
-      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1);
+      f.bound_extent(j, vectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(h, 1);
       f.compute_at(state, rs.w).store_in(MemoryType::Stack).vectorize(l).unroll(j);
     }
     for (Func f : {s, p}) {

@@ -4,6 +4,8 @@ foreach(mask "" _mask)
     set(params "has_mask=true")
   endif()
   ballast_kernel(attention_tiles${mask} CLASSES cpu WIDE GENERATOR attention_tiles PARAMS ${params})
+  ballast_kernel(attention_single_tiles${mask} CLASSES cpu WIDE GENERATOR attention_tiles
+                 PARAMS vectors=1 ${params})
   ballast_kernel(attention_grad_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
                  PARAMS ${params})
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
