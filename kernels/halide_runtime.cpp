@@ -193,11 +193,18 @@ void Recorder::call(HostFunction function, const std::string& label,
   if (status != 0) fail(Code::kInternal, "[{}] Halide's host code gave status {}", label, status);
 }
 
-void Recorder::join_last() {
+void Recorder::join_beside() {
   std::vector<device::Launch>& launches = plan_.launches;
   const device::Launch second = std::move(launches.back());
   launches.pop_back();
-  launches.back() = join_launches(launches.back(), second);
+  launches.back() = kernels::join_beside(launches.back(), second);
+}
+
+void Recorder::join_after(size_t count) {
+  std::vector<device::Launch>& launches = plan_.launches;
+  const std::vector<device::Launch> last(launches.end() - count, launches.end());
+  launches.resize(launches.size() - count);
+  launches.push_back(kernels::join_after(last));
 }
 
 Plan Recorder::finish(const Workspace& workspace) {

@@ -60,7 +60,10 @@ class Recorder {
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
   // The last two launches, which do not depend on each other, become one.
-  void join_last();
+  void join_beside();
+  // The last `count` launches become one; see join_after in merge_launches.h.
+  void join_after(size_t count);
+  size_t launch_count() const { return plan_.launches.size(); }
   // The launches so far; leaves the recorder empty.
   Plan finish(const Workspace& workspace);
   Plan finish(uint64_t workspace_bytes = 0);

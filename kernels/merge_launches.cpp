@@ -54,21 +54,20 @@ std::string selected(const std::vector<std::string>& items, size_t first = 0) {
                      selected({items.begin() + half, items.end()}, first + half));
 }
 
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
 // The text of the functions, without the types by which stitching lets pointers alias: here they
-// all come from one kernel, or only one of them runs.
-std::string function_text(const device::StitchUnit& unit,
-                          const std::map<std::string, std::string>& new_names) {
+// all come from one kernel, or only one of them runs, or they share memory as one type.
+std::string function_text(const device::StitchUnit& unit) {
   std::string text = unit.text();
   while (text.find("__attribute__((may_alias)) _ba_") < text.find('\n')) {
     text.erase(0, text.find('\n') + 1);
   }
-  const auto replace_all = [&](const std::string& from, const std::string& to) {
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-      text.replace(at, from.size(), to);
-    }
-  };
-  replace_all("_ba_", "");
-  for (const auto& [name, new_name] : new_names) replace_all(name + "(", new_name + "(");
+  replace_all(text, "_ba_", "");
   return text;
 }
 
@@ -127,9 +126,10 @@ device::SourcePtr make_merged(const Launch& launch, const Form& form, const std:
   }
   const std::string call = group_call(form, body, arguments, parameters);
   parameters.resize(parameters.size() - 2);  // the last comma
+  std::string text = function_text(unit);
+  replace_all(text, function.name + "(", body + "(");
   return device::make_source(
-      function_text(unit, {{function.name, body}}) +
-          fmt::format("__kernel void {}({}) {{\n{}}}\n", entry, parameters, call),
+      text + fmt::format("__kernel void {}({}) {{\n{}}}\n", entry, parameters, call),
       launch.source->options, /*packs_scalars=*/true);
 }
 
@@ -204,17 +204,30 @@ Launch merge(const std::vector<const Launch*>& parts, GroupOrder order, size_t w
   return merged;
 }
 
-// The source of two launches of different kernels side by side.
-device::SourcePtr make_joined(const std::array<const Launch*, 2>& parts, const std::string& entry) {
+// How the groups of launches of different kernels become groups of one.
+enum class Joining { kBeside, kAfter };
+
+// Part k's group, given its number along the first dimension and how many there are.
+std::string part_call(const std::string& body, const char* number, const char* count,
+                      const std::string& arguments) {
+  return fmt::format(
+      "{}({}, get_group_id(1), get_group_id(2), get_local_id(0), get_local_id(1), "
+      "get_local_id(2), get_local_size(0), get_local_size(1), get_local_size(2), {}, "
+      "get_num_groups(1), get_num_groups(2){});\n",
+      body, number, count, arguments);
+}
+
+device::SourcePtr make_joined(const std::vector<Launch>& parts, Joining joining,
+                              const std::string& entry) {
   device::StitchUnit unit;
-  std::map<std::string, std::string> names;
-  std::string parameters, calls[2];
-  for (const Launch* part : parts) unit.add(*part->source);
+  for (const Launch& part : parts) unit.add(*part.source);
+  const bool is_beside = joining == Joining::kBeside;
+  std::string text = function_text(unit), parameters, calls;
   for (size_t k = 0; k < parts.size(); ++k) {
-    const Launch& part = *parts[k];
+    const Launch& part = parts[k];
     const device::KernelFunction& function = unit.kernel(*part.source, part.kernel);
     const std::string body = "_one_" + part.source->id;
-    names[function.name] = body;
+    replace_all(text, function.name + "(", body + "(");
     std::string arguments;
     for (size_t i = 0; i < part.args.size(); ++i) {
       const device::KernelParameter& parameter = function.parameters[i];
@@ -227,41 +240,35 @@ device::SourcePtr make_joined(const std::array<const Launch*, 2>& parts, const s
                                          : fmt::format("{} {}, ", parameter.type, name);
       arguments += ", " + name;
     }
-    calls[k] = fmt::format(
-        "{}(get_group_id(0) - {}, get_group_id(1), get_group_id(2), get_local_id(0), "
-        "get_local_id(1), get_local_id(2), get_local_size(0), get_local_size(1), "
-        "get_local_size(2), {}, get_num_groups(1), get_num_groups(2){});\n",
-        body, k == 0 ? "0" : "_first", k == 0 ? "_first" : "get_num_groups(0) - _first", arguments);
+    if (!is_beside) {
+      calls += "  " + part_call(body, "get_group_id(0)", "get_num_groups(0)", arguments);
+    } else if (k == 0) {
+      calls += "  if (get_group_id(0) < _first)\n    " +
+               part_call(body, "get_group_id(0)", "_first", arguments) + "  else\n";
+    } else {
+      calls += "    " +
+               part_call(body, "get_group_id(0) - _first", "get_num_groups(0) - _first", arguments);
+    }
   }
+  if (is_beside) parameters += "uint _first, ";
   return device::make_source(
-      function_text(unit, names) + fmt::format("__kernel void {}({}uint _first, __local ulong16* "
-                                               "_shared) {{\n  if (get_group_id(0) < _first)\n    "
-                                               "{}  else\n    {}}}\n",
-                                               entry, parameters, calls[0], calls[1]),
-      parts[0]->source->options, /*packs_scalars=*/true);
+      text + fmt::format("__kernel void {}({}__local ulong16* _shared) {{\n{}}}\n", entry,
+                         parameters, calls),
+      parts[0].source->options, /*packs_scalars=*/true);
 }
 
-}  // namespace
-
-Launch join_launches(const Launch& first, const Launch& second) {
+Launch join(const std::vector<Launch>& parts, Joining joining) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, std::string>, device::SourcePtr> sources;
-  const std::array<const Launch*, 2> parts{&first, &second};
-  Launch joined;
-  joined.kernel = "joined" + first.kernel;
-  joined.label = first.label + " + " + second.label;
-  joined.local = first.local;
-  joined.global = first.global;
-  joined.global[0] += second.global[0];
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    device::SourcePtr& source = sources[{first.source->id, second.source->id}];
-    if (!source) source = make_joined(parts, joined.kernel);
-    joined.source = source;
-  }
+  static std::map<std::string, device::SourcePtr> sources;
+  Launch joined = parts[0];
+  joined.kernel = (joining == Joining::kBeside ? "beside" : "after") + parts[0].kernel;
+  joined.args.clear();
   Arg shared;
-  for (const Launch* part : parts) {
-    for (const Arg& arg : part->args) {
+  std::string key = joined.kernel;
+  for (const Launch& part : parts) {
+    key += part.source->id;
+    if (&part != &parts[0]) joined.label += " + " + part.label;
+    for (const Arg& arg : part.args) {
       if (arg.kind != Arg::Kind::kLocal) {
         joined.args.push_back(arg);
       } else if (arg.bits >= shared.bits) {
@@ -269,9 +276,31 @@ Launch join_launches(const Launch& first, const Launch& second) {
       }
     }
   }
-  joined.args.push_back(scalar(groups_of(first, 0)));
+  if (joining == Joining::kBeside) joined.args.push_back(scalar(groups_of(parts[0], 0)));
   joined.args.push_back(shared);
+  std::lock_guard<std::mutex> lock(mutex);
+  device::SourcePtr& source = sources[key];
+  if (!source) source = make_joined(parts, joining, joined.kernel);
+  joined.source = source;
   return joined;
+}
+
+}  // namespace
+
+Launch join_beside(const Launch& first, const Launch& second) {
+  Launch joined = join({first, second}, Joining::kBeside);
+  joined.global[0] += second.global[0];
+  return joined;
+}
+
+Launch join_after(const std::vector<Launch>& launches) {
+  for (const Launch& launch : launches) {
+    if (launch.global != launches[0].global || launch.local != std::array<uint64_t, 3>{1, 1, 1}) {
+      device::fail(device::Code::kInternal, "[{}] has other groups than {}", launch.label,
+                   launches[0].label);
+    }
+  }
+  return join(launches, Joining::kAfter);
 }
 
 std::vector<Launch> merge_launches(const std::vector<Launch>& launches, GroupOrder order,

@@ -72,8 +72,10 @@ class Builder {
     launch(c.mask == Mask::kNone ? kernel : kernel + "_mask", args);
   }
 
-  // The last two launches become one.
-  void join_last() { recorder_.join_last(); }
+  // See the recorder.
+  void join_beside() { recorder_.join_beside(); }
+  size_t launch_count() const { return recorder_.launch_count(); }
+  void join_after(size_t count) { recorder_.join_after(count); }
 
   Plan finish() { return recorder_.finish(workspace_); }
 
@@ -218,7 +220,7 @@ Plan plan_tiles(const AttentionConfig& c) {
   };
   launch("attention_tiles", 0, in_pairs);
   launch("attention_single_tiles", in_pairs, c.queries - in_pairs);
-  if (in_pairs > 0 && in_pairs < c.queries) b.join_last();
+  if (in_pairs > 0 && in_pairs < c.queries) b.join_beside();
   b.unpad(out, value_depth, slots.out, c.queries, c.value_depth);
   return b.finish();
 }
@@ -242,10 +244,8 @@ struct GradSums {
                     {kLanes, 2, row_count, parts, b.groups});
   }
 
-  // Writes dk or dv, rows from `first` on, to the tensor in `slot`.
-  void write_rows(Builder& b, int64_t first, float factor, uint32_t slot, int64_t own_depth) const {
-    const int64_t padded = round_up(own_depth, kLanes);
-    const uint32_t target = b.padded_place(slot, b.c.keys, own_depth, padded);
+  // Writes dk or dv, rows from `first` on, to rows of whole vectors in slot `target`.
+  void write_rows(Builder& b, int64_t first, float factor, uint32_t target, int64_t padded) const {
     const Operand out{target,
                       DType::kF32,
                       {kLanes, padded / kLanes, part_keys, parts, b.groups},
@@ -254,7 +254,6 @@ struct GradSums {
     b.launch("attention_grad_rows",
              {operand, static_cast<int32_t>(first), static_cast<int32_t>(part_keys),
               static_cast<int32_t>(b.c.keys), factor, out});
-    b.unpad(target, padded, slot, b.c.keys, own_depth);
   }
 
   // Writes dq.
@@ -285,9 +284,16 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
       c.scale};
   b.add_tile_mask(args);
   args.push_back(sums.operand);
+  const uint32_t dk = b.padded_place(slots.dk, c.keys, c.depth, depth);
+  const uint32_t dv = b.padded_place(slots.dv, c.keys, c.value_depth, value_depth);
+  const size_t before = b.launch_count();
   b.launch_masked("attention_grad_tiles", args);
-  sums.write_rows(b, 0, c.scale, slots.dk, c.depth);
-  sums.write_rows(b, sums.key_rows, 1.0f, slots.dv, c.value_depth);
+  sums.write_rows(b, 0, c.scale, dk, depth);
+  sums.write_rows(b, sums.key_rows, 1.0f, dv, value_depth);
+  // A work-group's sums, zeros first, are its own until it has written their rows.
+  b.join_after(b.launch_count() - before);
+  b.unpad(dk, depth, slots.dk, c.keys, c.depth);
+  b.unpad(dv, value_depth, slots.dv, c.keys, c.value_depth);
   sums.write_queries(b, slots.dq);
   return b.finish();
 }

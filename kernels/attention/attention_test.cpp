@@ -1,3 +1,4 @@
+#include "device/stitch_source.h"
 #include "kernels/test_support.h"
 
 #include <algorithm>
@@ -327,6 +328,20 @@ TEST(Attention, WorkspaceIsLinearInTheSequenceLength) {
   for (bool is_grad : {false, true}) {
     EXPECT_EQ(bytes(16384, is_grad), 16 * bytes(1024, is_grad)) << is_grad;
   }
+}
+
+// Launches joined here become parts of a sunk program's kernel like any other.
+TEST(Attention, JoinedLaunchesAreStitchedTogether) {
+  device::StitchUnit unit;
+  const AttentionConfig c = config_of({1, 2, 40, 40, 16, 16});
+  for (const Plan& plan :
+       {plan_attention(DeviceClass::kCpu, c), plan_attention_grad(DeviceClass::kCpu, c)}) {
+    for (const device::Launch& launch : plan.launches) {
+      EXPECT_NO_THROW(unit.add(*launch.source)) << launch.label;
+    }
+  }
+  EXPECT_EQ(plan_attention(DeviceClass::kCpu, c).launches.size(), 1u);
+  EXPECT_EQ(plan_attention_grad(DeviceClass::kCpu, c).launches.size(), 2u);
 }
 
 TEST(Attention, RefusesMasksThatDoNotBroadcast) {
