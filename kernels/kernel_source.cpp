@@ -284,6 +284,8 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   text += module.substr(begin, end == std::string_view::npos ? end : end - begin);
   renumber_names(text);
   replace_all(text, "\ninline ", "\nstatic inline ");
+  // Halide leaves the fence out where reads come before writes; OpenCL wants it there too.
+  replace_all(text, "barrier(0);", "barrier(CLK_LOCAL_MEM_FENCE);");
   if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);
   name_lanes(text);

@@ -196,6 +196,9 @@ TEST(Attention, TinySizes) {
   check_case({1, 1, 2, 17, 3, 2, false, Mask::kKeep});
   check_case({1, 1, 3, 4, 16, 16, false, Mask::kAdd, 1, 1, 3});
   check_case({1, 1, 20, 4, 16, 16});  // a tile of two vectors of queries
+  // Two rounds of a work-group's local memory.
+  check_case({1, 1, 2, 33, 3, 2});
+  check_case({1, 1, 33, 2, 3, 2});
 }
 
 // Tiles are 32 queries; blocks 128 keys, of the gradients 64.
