@@ -57,6 +57,10 @@ std::vector<Case> conv_rows() {
        "conv2d",
        with(attrs_of({16}), {{"has_bias", int64_t{1}}}),
        {f32({8, 3, 224, 224}), f32({256, 3, 16, 16}), f32({256})}},
+      {"conv_1x1_256_256_bias",
+       "conv2d",
+       with(attrs_of({1}), {{"has_bias", int64_t{1}}}),
+       {f32({8, 256, 14, 14}), f32({256, 256, 1, 1}), f32({256})}},
   };
   add_three(rows, "3x3_64_64", image, f32({64, 64, 3, 3}), {1, 1});
   add_three(rows, "patch16", f32({8, 3, 224, 224}), f32({256, 3, 16, 16}), {16});

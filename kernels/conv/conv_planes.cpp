@@ -102,21 +102,22 @@ Cut cut_problem(const Problem& p) {
   return cut_problem(p, kPixelLanes);
 }
 
-// Whether conv_tiles.cpp, which reads x where it lies, is faster: for channels that fill its tiles,
-// where nothing is to be padded, or much is computed for the gaps between rows.
+// Whether conv_tiles.cpp, which reads x where it lies, or for 1x1 a product is faster: for channels
+// that fill tiles, where nothing is to be padded, or much is computed for the gaps between rows.
 bool is_better_in_tiles(const Problem& p) {
-  constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96;
+  constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96, kLeastChannels = 192;  // of 1x1
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.lanes, pixels);
   const bool is_filled = 8 * p.lanes >= 7 * ceil_div(p.lanes, tile.lanes()) * tile.lanes();
-  if (!is_filled || tile.vectors < 3 || p.kernel_h * p.kernel_w == 1) return false;
+  if (!is_filled || tile.vectors < 3) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
   };
   const bool is_padded = p.top > 0 || p.left > 0 ||
                          reaches(p.out_h, p.stride_h, p.kernel_h, p.dilation_h) > p.in_h ||
                          reaches(p.out_w, p.stride_w, p.kernel_w, p.dilation_w) > p.in_w;
-  if (!is_padded) return p.taps() >= kLeastTaps;
+  const bool is_pixel = p.kernel_h * p.kernel_w == 1;
+  if (!is_padded) return p.taps() >= (is_pixel ? kLeastChannels : kLeastTaps);
   const Cut cut = cut_problem(p);
   return p.taps() >= kLeastPaddedTaps &&
          25 * cut.blocks * cut.tiles * cut.tile->pixels > 27 * pixels;

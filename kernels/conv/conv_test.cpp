@@ -162,6 +162,7 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({3, 5, 7, 45}, 5, 3, 1, 1, 1, 5));
   check(make({2, 4, 5, 64}, 8, 3, 1, 1, 1, 4));
   check(make({2, 3, 4, 16}, 3, 3, 1, 1, 1, 3));
+  check(make({2, 200, 5, 7}, 128, 1));
   check(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
   check(make({1, 4, 34, 50}, 4, 3, 3, 1, 1, 4));
   check(make({1, 3, 40, 40}, 64, 7, 2, 3));
@@ -236,6 +237,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
+    configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
   }
