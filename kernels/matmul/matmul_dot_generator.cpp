@@ -112,7 +112,7 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
   }
 
   void add_epilogue(Func staged) {
-    MatmulEpilogue epilogue(staged, lanes, 1, rows, which);
+    MatmulEpilogue epilogue(staged, 1, rows, which);
     epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr&, const Expr& row) {
       return bias(lane_at(lane), row_at(row));
     });

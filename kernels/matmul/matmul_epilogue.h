@@ -20,13 +20,8 @@ namespace ballast::kernels {
 // A tile is tile[lane][vector][row][...], on the stack; the trailing coordinates say which one.
 class MatmulEpilogue {
  public:
-  MatmulEpilogue(Halide::Func tile, int lanes, int vectors, int rows,
-                 std::vector<Halide::Var> which)
-      : tile_(std::move(tile)),
-        lanes_(lanes),
-        vectors_(vectors),
-        rows_(rows),
-        which_(std::move(which)) {}
+  MatmulEpilogue(Halide::Func tile, int vectors, int rows, std::vector<Halide::Var> which)
+      : tile_(std::move(tile)), vectors_(vectors), rows_(rows), which_(std::move(which)) {}
 
   // bias(lane, vector, row) where `has_bias`.
   template <class Bias>
@@ -77,7 +72,7 @@ class MatmulEpilogue {
   void vectorize_last() { tile_.update(tile_.num_update_definitions() - 1).vectorize(lane_); }
 
   Halide::Func tile_;
-  int lanes_, vectors_, rows_;
+  int vectors_, rows_;
   std::vector<Halide::Var> which_;
   Halide::Var lane_{"l"};
 };

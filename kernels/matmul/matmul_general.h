@@ -41,7 +41,7 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
       result =
           chain(staged, {l, v, y, p, t, z0, z1, z2}, std::vector<Expr>{column(l), row(y)} + batch);
     } else {
-      MatmulEpilogue epilogue(staged, lanes, 1, rows, which);
+      MatmulEpilogue epilogue(staged, 1, rows, which);
       epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr&, const Expr& r) {
         return bias(column(lane), row(r));
       });

@@ -127,11 +127,11 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
         .vectorize(l)
         .unroll(r)
         .never_partition_all();
-    for (Func step : steps) {
-      step.compute_at(pack, vi).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes);
-      for (const Var& one : {v, kb, p, batch[0], batch[1], batch[2]}) step.bound_extent(one, 1);
-      if (step.name() != block.name()) step.vectorize(l).unroll(r);
+    for (Func turn : steps) {
+      turn.compute_at(pack, vi).store_in(MemoryType::Register);
+      turn.bound_extent(l, kLanes).bound_extent(r, kLanes);
+      for (const Var& one : {v, kb, p, batch[0], batch[1], batch[2]}) turn.bound_extent(one, 1);
+      if (turn.name() != block.name()) turn.vectorize(l).unroll(r);
     }
     block.store_in(MemoryType::Stack);
   }

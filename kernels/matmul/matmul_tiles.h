@@ -173,7 +173,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   // Appends the stages to `staged`; returns what holds the bias of a panel, if anything does.
   Func add_epilogue(Func staged, const std::vector<Var>& which) {
-    MatmulEpilogue epilogue(staged, kLanes, vectors, rows, which);
+    MatmulEpilogue epilogue(staged, vectors, rows, which);
     const auto extra_at = [&](const Expr& lane, const Expr& vector, const Expr& row) {
       return extra(std::vector<Expr>{column_of(p, vector, lane), row_of(t, row)} + batch);
     };

@@ -96,7 +96,7 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
   }
 
   void add_epilogue(Func staged, const std::vector<Var>& which) {
-    MatmulEpilogue epilogue(staged, kLanes, kVectors, kRows, which);
+    MatmulEpilogue epilogue(staged, kVectors, kRows, which);
     epilogue.add_bias(has_bias, [&](const Expr&, const Expr&, const Expr& row) {
       return bias(first_row(t) + row);
     });

@@ -45,7 +45,7 @@ class MatmulVector : public MatmulKernel<MatmulVector> {
     product(at) = fused_multiply_add(a(std::vector<Expr>{step, 0} + batch),
                                      matrix(v * kLanes + l, step), product(at));
     staged(at) = product(at);
-    MatmulEpilogue epilogue(staged, kLanes, vectors, 1, which);
+    MatmulEpilogue epilogue(staged, vectors, 1, which);
     const auto lane_of = [&](const Expr& lane, const Expr& vector) {
       return min(p * width + vector * kLanes + lane, last);
     };
