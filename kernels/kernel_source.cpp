@@ -1,5 +1,6 @@
 // Adapts the OpenCL source that Halide wrote: see SourceRules in halide_runtime.h.
 #include "kernels/halide_runtime.h"
+#include "kernels/replace_text.h"
 #include "kernels/source_names.h"
 
 #include <map>
@@ -11,12 +12,6 @@ namespace {
 
 using device::Code;
 using device::fail;
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-}
 
 // Halide accesses its private arrays as whole vectors, but declares them as arrays of scalars.
 void align_private_arrays(std::string& text) {

@@ -2,6 +2,7 @@
 
 #include "device/error.h"
 #include "device/stitch_source.h"
+#include "kernels/replace_text.h"
 
 #include <fmt/format.h>
 
@@ -52,12 +53,6 @@ std::string selected(const std::vector<std::string>& items, size_t first = 0) {
   return fmt::format("(_t < {} ? {} : {})", first + half,
                      selected({items.begin(), items.begin() + half}, first),
                      selected({items.begin() + half, items.end()}, first + half));
-}
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
 }
 
 // The text of the functions, without the types by which stitching lets pointers alias: here they

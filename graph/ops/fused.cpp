@@ -86,6 +86,11 @@ kernels::FusedPointwise parse_fused(FusedKind kind, const std::string& program,
   return fused;
 }
 
+kernels::FusedPointwise parse_chain(FusedKind kind, const std::string& program,
+                                    const std::vector<TensorType>& inputs) {
+  return parse_fused(kind, program, {std::count(program.begin(), program.end(), ';')}, inputs);
+}
+
 namespace {
 
 OpDef fused() {
@@ -120,9 +125,7 @@ OpDef fused_rows() {
   op.is_internal = true;
   op.attrs = {{"program", std::string(), true}, {"keep_dims", int64_t{1}}};
   auto parsed = [](const OpCall& call) {
-    const std::string& program = string_attr(call.attrs, "program");
-    const int64_t last = std::count(program.begin(), program.end(), ';');
-    return parse_fused(FusedKind::kRows, program, {last}, call.inputs);
+    return parse_chain(FusedKind::kRows, string_attr(call.attrs, "program"), call.inputs);
   };
   op.infer = [parsed](const OpCall& call) -> std::vector<TensorType> {
     TensorType type = parsed(call).steps.back().type;

@@ -16,5 +16,8 @@ enum class FusedKind { kPointwise, kRows };
 kernels::FusedPointwise parse_fused(FusedKind kind, const std::string& program,
                                     const std::vector<int64_t>& outputs,
                                     const std::vector<TensorType>& inputs);
+// The same where the result is that of the last step.
+kernels::FusedPointwise parse_chain(FusedKind kind, const std::string& program,
+                                    const std::vector<TensorType>& inputs);
 
 }  // namespace ballast::graph

@@ -125,9 +125,7 @@ std::vector<TensorType> infer_matmul(const OpCall& call) {
 kernels::FusedPointwise chain_of(const OpCall& call) {
   std::vector<TensorType> inputs = {result_of(product_of(call))};
   inputs.insert(inputs.end(), call.inputs.begin() + 2, call.inputs.end());
-  const std::string& program = string_attr(call.attrs, "program");
-  const int64_t last = std::count(program.begin(), program.end(), ';');
-  return parse_fused(FusedKind::kPointwise, program, {last}, inputs);
+  return parse_chain(FusedKind::kPointwise, string_attr(call.attrs, "program"), inputs);
 }
 
 OpDef matmul() {

@@ -104,7 +104,7 @@ Cut cut_problem(const Problem& p) {
 
 // Whether conv_tiles.cpp, which reads x where it lies, or for 1x1 a product is faster: for channels
 // that fill tiles, where nothing is to be padded, or much is computed for the gaps between rows.
-bool is_better_in_tiles(const Problem& p) {
+bool is_better_in_tiles(const Problem& p, const Cut& cut) {
   constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96, kLeastChannels = 192;  // of 1x1
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.lanes, pixels);
@@ -118,7 +118,6 @@ bool is_better_in_tiles(const Problem& p) {
                          reaches(p.out_w, p.stride_w, p.kernel_w, p.dilation_w) > p.in_w;
   const bool is_pixel = p.kernel_h * p.kernel_w == 1;
   if (!is_padded) return p.taps() >= (is_pixel ? kLeastChannels : kLeastTaps);
-  const Cut cut = cut_problem(p);
   return p.taps() >= kLeastPaddedTaps &&
          25 * cut.blocks * cut.tiles * cut.tile->pixels > 27 * pixels;
 }
@@ -127,7 +126,7 @@ bool is_taken(const Problem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
   if (p.lanes < kPlaneRows || p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
-  if (cut.rows == 0 || is_better_in_tiles(p)) return false;
+  if (cut.rows == 0 || is_better_in_tiles(p, cut)) return false;
   const double useful =
       double(p.out_h * p.out_w) / double(cut.blocks * cut.tiles * cut.tile->pixels);
   return useful >= 0.65;

@@ -113,11 +113,12 @@ void check_chain(const MatmulConfig& config, const FusedPointwise& chain) {
 }
 
 // The product into the workspace, then the chain.
-Plan plan_apart(DeviceClass device_class, const MatmulConfig& config, const FusedPointwise& chain) {
+Plan plan_apart(DeviceClass device_class, const MatmulConfig& config, const MatmulChoice& choice,
+                const FusedPointwise& chain) {
   const MatmulSlots slots(config, &chain);
   PlanBuilder builder(slots.output + 1);
   const uint32_t product = builder.add_region(chain.inputs[0].bytes());
-  builder.append(plan_matmul(device_class, config), {slots.a, slots.b, product});
+  builder.append(plan_matmul_as(device_class, config, choice), {slots.a, slots.b, product});
   std::vector<uint32_t> of_chain = {product};
   for (uint32_t slot = slots.of_chain; slot <= slots.output; ++slot) of_chain.push_back(slot);
   builder.append(plan_fused(device_class, chain), of_chain);
@@ -177,11 +178,9 @@ Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
   check_chain(config, chain);
   if (is_empty(config)) return {};
   const MatmulChoice choice = choose(device_class, config);
-  if (!can_fuse(choice)) return plan_apart(device_class, config, chain);
-  std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
-  key += problem_name(config) + choice_name(choice) + "(";
-  for (const TensorType& input : chain.inputs) key += to_string(input) + ";";
-  return cached_jit_plan(key + text_of(chain),
+  if (!can_fuse(choice)) return plan_apart(device_class, config, choice, chain);
+  const std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
+  return cached_jit_plan(key + problem_name(config) + choice_name(choice) + typed_text_of(chain),
                          [&] { return plan_matmul_as(device_class, config, choice, &chain); });
 }
 

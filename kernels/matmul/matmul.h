@@ -48,8 +48,9 @@ Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
 
 // A product with a chain of pointwise steps behind it, compiled at run time for these shapes: no
 // pass over memory lies between them. `config` has no epilogue and a dense C. The chain's first
-// input is C, f32; its others is_fusable_beside_product; its one output, f32, is the last step.
-// Slots: A, B, the chain's other inputs, the result. The bits of plan_matmul and plan_fused.
+// input is C, f32; the others are such as is_fusable_beside_product says; its one output, f32, is
+// the last step. Slots: A, B, the chain's other inputs, the result. The bits of plan_matmul and
+// plan_fused.
 Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
                        const FusedPointwise& chain);
 // Whether a chain behind a product of shape `c` takes an operand of this shape: c's, or one value

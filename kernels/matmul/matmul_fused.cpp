@@ -4,7 +4,6 @@
 #include "kernels/matmul/matmul_tiles.h"
 #include "kernels/matmul/matmul_turned.h"
 #include "kernels/pointwise/fuse_steps.h"
-
 #include "kernels/pointwise/pointwise_recipe.h"
 
 #include <memory>

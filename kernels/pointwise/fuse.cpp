@@ -135,6 +135,12 @@ std::string text_of(const FusedPointwise& fused) {
   return text;
 }
 
+std::string typed_text_of(const FusedPointwise& fused) {
+  std::string text = "(";
+  for (const TensorType& input : fused.inputs) text += to_string(input) + ";";
+  return text + text_of(fused);
+}
+
 std::string label_of(const FusedPointwise& fused) {
   std::string label = "fused";
   for (const FusedStep& step : fused.steps) label += "_" + step.op;

@@ -25,6 +25,7 @@ void check_steps(const FusedPointwise& fused,
 
 // Steps and outputs as text, for the keys of caches; the name of a chain's kernel.
 std::string text_of(const FusedPointwise& fused);
+std::string typed_text_of(const FusedPointwise& fused);  // the inputs' types before it
 std::string label_of(const FusedPointwise& fused);
 
 }  // namespace ballast::kernels

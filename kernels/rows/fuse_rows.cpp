@@ -276,9 +276,8 @@ Plan plan_fused_rows(DeviceClass device_class, const FusedPointwise& fused) {
   }
   const Rows rows(fused);
   if (rows.count == 0) return {};
-  std::string key = device_class == DeviceClass::kCpu ? "cpu rows(" : "gpu rows(";
-  for (const TensorType& input : fused.inputs) key += to_string(input) + ";";
-  return cached_jit_plan(key + text_of(fused),
+  const std::string key = device_class == DeviceClass::kCpu ? "cpu rows" : "gpu rows";
+  return cached_jit_plan(key + typed_text_of(fused),
                          [&] { return make_plan(device_class, fused, rows); });
 }
 
