@@ -158,6 +158,20 @@ std::vector<std::string> top_level_items(const std::string& text) {
   return items;
 }
 
+std::string without_attributes(std::string text) {
+  constexpr std::string_view kAttribute = "__attribute__";
+  for (size_t at = 0; (at = text.find(kAttribute, at)) != std::string::npos;) {
+    size_t end = at + kAttribute.size();
+    for (int parentheses = 0; end < text.size();) {
+      const char c = text[end++];
+      if (c == '(') ++parentheses;
+      if (c == ')' && --parentheses == 0) break;
+    }
+    text.erase(at, end - at);
+  }
+  return text;
+}
+
 }  // namespace
 
 void StitchUnit::add(const Source& source) {
@@ -185,7 +199,7 @@ void StitchUnit::add_declaration(const std::string& item) {
   std::string name = item;
   // A function's name stands before its first parenthesis, another declaration's before '=', '['
   // or ';'.
-  const std::string start = item.substr(0, item.find('{'));
+  const std::string start = without_attributes(item.substr(0, item.find('{')));
   if (std::regex_search(start, match, std::regex(R"((\w+)\s*[(=\[;])"))) name = match[1];
   const auto [known, is_new] = declarations_.emplace(name, item);
   if (is_new) {
@@ -199,8 +213,7 @@ void StitchUnit::add_declaration(const std::string& item) {
 void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
   const size_t open = item.find('{');
-  const std::string head =
-      std::regex_replace(item.substr(0, open), std::regex(R"(__attribute__\s*\(\(.*?\)\))"), "");
+  const std::string head = without_attributes(item.substr(0, open));
   std::smatch match;
   if (open == std::string::npos ||
       !std::regex_match(head, match,

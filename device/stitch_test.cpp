@@ -210,5 +210,21 @@ TEST(StitchUnit, KeepsSharedTextOnceAndKernelsApart) {
   EXPECT_FALSE(axpy_function.needs_one_item_groups);
 }
 
+TEST(StitchUnit, TellsDeclarationsWithAttributesApart) {
+  const std::string floats = "typedef float anywhere __attribute__((aligned(sizeof(char))));\n";
+  const std::string ints = "typedef int whole __attribute__((aligned(sizeof(char))));\n";
+  StitchUnit unit;
+  unit.add(*make_source(floats + "__kernel void k(__global anywhere* a) { *a = 1; }"));
+  unit.add(*make_source(ints + "__kernel void k(__global whole* a) { *a = 1; }"));
+  unit.add(*make_source(ints + floats + "__kernel void k(__global whole* a) { *a = 2; }"));
+  const std::string text = unit.text();
+  for (const char* name : {"float anywhere", "int whole"}) {
+    EXPECT_NE(text.find(name), std::string::npos);
+    EXPECT_EQ(text.find(name), text.rfind(name));
+  }
+  EXPECT_THROW(unit.add(*make_source("typedef char whole __attribute__((aligned(1)));")),
+               StitchRefusal);
+}
+
 }  // namespace
 }  // namespace ballast::device
