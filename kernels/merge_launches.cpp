@@ -66,6 +66,18 @@ std::string function_text(const device::StitchUnit& unit) {
   return text;
 }
 
+// The three dimensions of a group's number, or of how many there are.
+using Ids = std::array<std::string, 3>;
+
+// A call of a stitched kernel (see device::kIdParameters) by a work-item of the group `group`.
+std::string call_of(const std::string& body, const Ids& group, const Ids& count,
+                    const std::string& arguments) {
+  return fmt::format(
+      "{}({}, get_local_id(0), get_local_id(1), get_local_id(2), get_local_size(0), "
+      "get_local_size(1), get_local_size(2), {}{});\n",
+      body, fmt::join(group, ", "), fmt::join(count, ", "), arguments);
+}
+
 // The call of `body` for group _g of all; appends what it needs to the parameters.
 std::string group_call(const Form& form, const std::string& body, const std::string& arguments,
                        std::string& parameters) {
@@ -76,11 +88,9 @@ std::string group_call(const Form& form, const std::string& body, const std::str
     std::string number = "0";
     for (size_t k = 1; k < form.width; ++k)
       number += fmt::format(" + (_g >= {})", starts.values[k]);
-    return text + fmt::format(
-                      "  const int _t = {};\n"
-                      "  {}(_g - {}, 0, 0, get_local_id(0), 0, 0, get_local_size(0), 1, 1, "
-                      "get_num_groups(0), 1, 1{});\n",
-                      number, body, selected(starts.values), arguments);
+    return text + fmt::format("  const int _t = {};\n  ", number) +
+           call_of(body, {fmt::format("_g - {}", selected(starts.values)), "0", "0"},
+                   {"get_num_groups(0)", "1", "1"}, arguments);
   }
   const Numbers x = numbers_named("x", 0, form.width), y = numbers_named("y", 0, form.width),
                 z = numbers_named("z", 0, form.width);
@@ -88,12 +98,10 @@ std::string group_call(const Form& form, const std::string& body, const std::str
   text +=
       fmt::format("  const uint _t = _g % _launches, _own = _g / _launches, _x = {}, _y = {};\n",
                   selected(x.values), selected(y.values));
-  return text + fmt::format(
-                    "  if (_own / _x / _y < {0}) {1}(_own % _x, _own / _x % _y, "
-                    "_own / _x / _y, get_local_id(0), get_local_id(1), get_local_id(2), "
-                    "get_local_size(0), get_local_size(1), get_local_size(2), _x, _y, "
-                    "{0}{2});\n",
-                    selected(z.values), body, arguments);
+  const std::string depth = selected(z.values);
+  return text + fmt::format("  if (_own / _x / _y < {}) ", depth) +
+         call_of(body, {"_own % _x", "_own / _x % _y", "_own / _x / _y"}, {"_x", "_y", depth},
+                 arguments);
 }
 
 device::SourcePtr make_merged(const Launch& launch, const Form& form, const std::string& entry) {
@@ -202,14 +210,11 @@ Launch merge(const std::vector<const Launch*>& parts, GroupOrder order, size_t w
 // How the groups of launches of different kernels become groups of one.
 enum class Joining { kBeside, kAfter };
 
-// Part k's group, given its number along the first dimension and how many there are.
+// A part's group, given its number along the first dimension and how many there are.
 std::string part_call(const std::string& body, const char* number, const char* count,
                       const std::string& arguments) {
-  return fmt::format(
-      "{}({}, get_group_id(1), get_group_id(2), get_local_id(0), get_local_id(1), "
-      "get_local_id(2), get_local_size(0), get_local_size(1), get_local_size(2), {}, "
-      "get_num_groups(1), get_num_groups(2){});\n",
-      body, number, count, arguments);
+  return call_of(body, {number, "get_group_id(1)", "get_group_id(2)"},
+                 {count, "get_num_groups(1)", "get_num_groups(2)"}, arguments);
 }
 
 device::SourcePtr make_joined(const std::vector<Launch>& parts, Joining joining,
