@@ -28,6 +28,7 @@ Graph optimize(const Graph& graph, Level level, const device::DevicePtr& device)
       {"fuse_rows", Level::kO1, fuse_rows},
       {"fuse_pointwise", Level::kO1, fuse_pointwise},
       {"fuse_products", Level::kO1, fuse_products},
+      {"fuse_reductions", Level::kO1, fuse_reductions},
       {"remove_dead_code", Level::kO1, remove_dead_code},
       {"separate_results", Level::kO0, separate_results},
   };

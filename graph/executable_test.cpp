@@ -129,6 +129,27 @@ TEST(Executable, ProductsWithChainsChangeNoBits) {
   EXPECT_LE(o1.second + 3, o0.second);
 }
 
+// A loss over all elements, and the gradient of a scale that rows share.
+TEST(Executable, ReductionsOfChainsChangeNoBits) {
+  const Graph g = parse(
+      "ballast.graph 1\ninput %0 \"x\": f32[9, 20]\ninput %1 \"y\": f32[9, 20]\n"
+      "%2 = sub(%0, %1) : f32[9, 20]\n%3 = mul(%2, %2) : f32[9, 20]\n"
+      "%4 = reduce_mean(%3) {axes = []} : f32[]\n%5 = mul(%0, %1) : f32[9, 20]\n"
+      "%6 = reduce_sum(%5) {axes = [0], keep_dims = 1} : f32[1, 20]\noutput %4, %6\n");
+  const auto run = [&](Level level) {
+    Executable exe(test_device(), g, {level, Replay::kAuto});
+    const BufferPtr loss = upload({0}), scale = upload(std::vector<float>(20));
+    exe.run(test_device()->default_stream(),
+            {{upload(ramp(180, 1, -0.5f)), nullptr}, {upload(ramp(180, 2, -1)), nullptr}},
+            {loss, scale});
+    return std::pair(std::pair(download(loss), download(scale)), exe.launch_count());
+  };
+  const auto o0 = run(Level::kO0), o1 = run(Level::kO1);
+  EXPECT_EQ(o1.first, o0.first);
+  EXPECT_EQ(o0.second, 5u);
+  EXPECT_EQ(o1.second, 2u);
+}
+
 TEST(Executable, FusionLaunchesLess) {
   const Executable o0(test_device(), linear_regression(32, 10), {Level::kO0, Replay::kList});
   const Executable o1(test_device(), linear_regression(32, 10), {Level::kO1, Replay::kList});

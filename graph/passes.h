@@ -37,6 +37,11 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 // that pass made needs no kernel compiled.
 [[nodiscard]] Graph fuse_products(const Graph& graph);
 
+// A "fused" or pointwise node that is read by a reduction alone becomes one node with it, a
+// "fused_reduce", where its inputs lie along the reduced axes, before and behind them as single
+// dimensions would. For what fuse_rows left: other axes than the last, all of them, other lengths.
+[[nodiscard]] Graph fuse_reductions(const Graph& graph);
+
 // Reductions and softmax along the last axis with the pointwise nodes around them, over rows of 16
 // to 4096 elements, become one "fused_rows" node: what a row needs of itself (a maximum, a mean)
 // stays in one kernel. A softmax or normalisation written out in ops is one such node.

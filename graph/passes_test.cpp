@@ -229,6 +229,43 @@ TEST(Passes, AStepOfTwoProductsTakesOne) {
   verify(g);
 }
 
+TEST(Passes, ReductionsTakeTheChainThatTheyAloneRead) {
+  const Graph loss = fuse_reductions(fuse_pointwise(parse_nodes(
+      "input %0 \"x\": f32[64, 30]\ninput %1 \"y\": f32[30]\n%2 = sub(%0, %1) : f32[64, 30]\n"
+      "%3 = mul(%2, %2) : f32[64, 30]\n%4 = reduce_mean(%3) {axes = []} : f32[]\noutput %4\n")));
+  EXPECT_EQ(ops(loss), "fused reduce_mean");  // y repeats within the axis
+  const Graph g = fuse_reductions(fuse_pointwise(parse_nodes(
+      "input %0 \"x\": f32[64, 30]\ninput %1 \"y\": f32[]\n%2 = sub(%0, %1) : f32[64, 30]\n"
+      "%3 = mul(%2, %2) : f32[64, 30]\n%4 = reduce_mean(%3) {axes = [0], keep_dims = 1} : f32[1, "
+      "30]\noutput %4\n")));
+  ASSERT_EQ(ops(g), "fused_reduce");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "program"), "sub(i0,i1):f32;mul(s0,s0):f32");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "reduction"), "reduce_mean");
+  verify(parse(print(g)));
+}
+
+TEST(Passes, ReductionsTakeASingleStepToo) {
+  const Graph g =
+      fuse_reductions(parse_nodes("input %0 \"x\": f32[5, 40]\n%1 = mul(%0, %0) : f32[5, 40]\n"
+                                  "%2 = reduce_sum(%1) {axes = [-2]} : f32[40]\noutput %2\n"));
+  ASSERT_EQ(ops(g), "fused_reduce");
+  EXPECT_EQ(string_attr(g.nodes()[0].attrs, "program"), "mul(i0,i0):f32");
+  EXPECT_EQ(g.nodes()[0].inputs.size(), 1u);
+}
+
+TEST(Passes, ReductionsStayApartFromWhatOthersRead) {
+  for (const char* nodes : {"input %0 \"x\": f32[5, 40]\n%1 = neg(%0) : f32[5, 40]\n"
+                            "%2 = reduce_sum(%1) {axes = [0]} : f32[40]\noutput %1, %2\n",
+                            // no kernel reduces bf16
+                            "input %0 \"x\": bf16[5, 40]\n%1 = neg(%0) : bf16[5, 40]\n"
+                            "%2 = reduce_sum(%1) {axes = [0]} : bf16[40]\noutput %2\n",
+                            // gives an index
+                            "input %0 \"x\": f32[5, 40]\n%1 = neg(%0) : f32[5, 40]\n"
+                            "%2 = argmax(%1) {axis = 0} : i32[40]\noutput %2\n"}) {
+    EXPECT_EQ(fuse_reductions(parse_nodes(nodes)).nodes().size(), 2u) << nodes;
+  }
+}
+
 TEST(Passes, PointwiseFusionStopsAtResultsAndOtherShapes) {
   const Graph result = fuse_pointwise(parse_nodes(
       "input %0 \"x\": f32[3]\n%1 = neg(%0) : f32[3]\n%2 = exp(%1) : f32[3]\noutput %1, %2\n"));

@@ -71,8 +71,8 @@ size_t replace_part(std::string& text, size_t at, size_t last, size_t end,
   return end - (last - at) + part.size();
 }
 
-// "_12": a value; "_V12": a vector that is gathered.
-constexpr const char* kValues[] = {"_", "_V"};
+// "_12": a value; "_V12": a vector that is gathered; "_t12": what the host computed for the kernel.
+constexpr const char* kValues[] = {"_", "_V", "_t"};
 bool is_value(const std::string& text, size_t begin, size_t end, const std::string& prefix) {
   const size_t digits = begin + prefix.size();
   if (digits >= end || text.compare(begin, prefix.size(), prefix) != 0) return false;

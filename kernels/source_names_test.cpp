@@ -36,6 +36,11 @@ TEST(SourceNames, GatheredVectorsAreValuesToo) {
             "float16 _V0; _V0.s0 = _in0[_0]; _V1 = _V0;");
 }
 
+TEST(SourceNames, ArgumentsThatTheHostComputesAreValuesToo) {
+  EXPECT_EQ(renumbered("const int _t942, const int _t17) { bool _8 = _t942 < _t17 + _t; }"),
+            "const int _t1, const int _t0) { bool _0 = _t1 < _t0 + _t; }");
+}
+
 TEST(SourceNames, KernelsHaveNoNumbers) {
   EXPECT_EQ(
       renumbered("__kernel void _kernel_out_200_s0_x__1() {} // kernel _kernel_out_200_s0_x__1"),

@@ -19,6 +19,11 @@ std::vector<Case> reduce_rows() {
       {"max_1009_columns", "reduce_max", over({0}), {f32({1009, 1009})}},
       {"sum_64x512_columns", "reduce_sum", over({0}), {f32({64, 512})}},
       {"argmax_1024_rows", "argmax", {{"axis", int64_t{1}}}, {matrix}},
+      // A loss (mean squared error), and the gradient of a scale that columns share.
+      chain("mean_squares_4096x1024", {f32({4096, 1024}), f32({4096, 1024})},
+            {{"sub", {0, 1}, {}}, {"mul", {2, 2}, {}}, {"reduce_mean", {3}, over({})}}),
+      chain("sum_products_1576x256_columns", {f32({1576, 256}), f32({1576, 256})},
+            {{"mul", {0, 1}, {}}, {"reduce_sum", {2}, over({0})}}),
       {"cumsum_1024_rows", "cumsum", {{"axis", int64_t{1}}}, {matrix}},
       {"cumsum_1024_columns", "cumsum", {{"axis", int64_t{0}}}, {matrix}},
   };

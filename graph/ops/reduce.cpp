@@ -1,5 +1,10 @@
 // Reductions over axes, with numpy's rules for axes and kept dimensions.
-#include "graph/op.h"
+//
+// "fused_reduce", made by fuse_reductions: the reduction of what a chain of pointwise steps gives
+// (`program`, see fused.cpp).
+#include "graph/ops/reduce.h"
+
+#include "graph/ops/fused.h"
 
 #include <algorithm>
 
@@ -18,24 +23,26 @@ int64_t checked_axis(int64_t axis, size_t rank) {
   return positive;
 }
 
-// Sorted and distinct; an empty attribute means every axis.
-std::vector<int64_t> reduced_axes(const OpCall& call) {
-  const size_t rank = call.inputs[0].shape.size();
+}  // namespace
+
+std::vector<int64_t> reduced_axes(const Attrs& attrs, size_t rank) {
   std::vector<int64_t> axes;
-  if (call.attrs.count("axis")) {
-    axes.push_back(checked_axis(int_attr(call.attrs, "axis"), rank));
+  if (attrs.count("axis")) {
+    axes.push_back(checked_axis(int_attr(attrs, "axis"), rank));
     return axes;
   }
-  for (int64_t axis : ints_attr(call.attrs, "axes")) axes.push_back(checked_axis(axis, rank));
+  for (int64_t axis : ints_attr(attrs, "axes")) axes.push_back(checked_axis(axis, rank));
   if (axes.empty()) {
     for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
   }
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
-    fail(Code::kInvalidArgument, "axes {} repeat", to_string(ints_attr(call.attrs, "axes")));
+    fail(Code::kInvalidArgument, "axes {} repeat", to_string(ints_attr(attrs, "axes")));
   }
   return axes;
 }
+
+namespace {
 
 Shape reduced_shape(const Shape& shape, const std::vector<int64_t>& axes, bool keeps_dims) {
   Shape result;
@@ -70,7 +77,7 @@ OpDef reduction(const Rule& rule) {
     if (std::find(rule.dtypes.begin(), rule.dtypes.end(), input.dtype) == rule.dtypes.end()) {
       fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
     }
-    const auto axes = reduced_axes(call);
+    const auto axes = reduced_axes(call.attrs, input.shape.size());
     if (!rule.allows_empty) {
       for (int64_t axis : axes) {
         if (input.shape[axis] == 0) fail(Code::kInvalidArgument, "axis {} has no elements", axis);
@@ -82,12 +89,48 @@ OpDef reduction(const Rule& rule) {
   op.plan = [rule](kernels::DeviceClass device_class, const OpCall& call,
                    const std::vector<TensorType>& outputs) {
     const TensorType& input = call.inputs[0];
-    const auto axes = reduced_axes(call);
+    const auto axes = reduced_axes(call.attrs, input.shape.size());
     const TensorType dense{outputs[0].dtype, reduced_shape(input.shape, axes, false)};
     if (axes.empty()) {
       return kernels::plan_copy(device_class, input.dtype, {input.elements()}, {1});
     }
     return kernels::plan_reduce(device_class, rule.kind, input, axes, dense);
+  };
+  return op;
+}
+
+kernels::FusedPointwise chain_of(const OpCall& call) {
+  return parse_chain(FusedKind::kPointwise, string_attr(call.attrs, "program"), call.inputs);
+}
+
+// What `reduction` makes of the chain's result.
+OpCall reduction_of(const OpCall& call, const TensorType& whole) {
+  return make_call(string_attr(call.attrs, "reduction"),
+                   {{"axes", call.attrs.at("axes")}, {"keep_dims", call.attrs.at("keep_dims")}},
+                   {whole});
+}
+
+OpDef fused_reduce() {
+  OpDef op;
+  op.name = "fused_reduce";
+  op.max_inputs = 64;
+  op.is_internal = true;
+  op.attrs = {{"program", std::string(), true},
+              {"reduction", std::string(), true},
+              {"axes", std::vector<int64_t>{}},
+              {"keep_dims", int64_t{0}}};
+  op.infer = [](const OpCall& call) {
+    return infer(reduction_of(call, chain_of(call).steps.back().type));
+  };
+  op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
+               const std::vector<TensorType>& outputs) {
+    const kernels::FusedPointwise chain = chain_of(call);
+    const Shape& shape = chain.steps.back().type.shape;
+    const auto axes = reduced_axes(call.attrs, shape.size());
+    const std::string kind =
+        string_attr(call.attrs, "reduction").substr(std::string("reduce_").size());
+    return kernels::plan_fused_reduce(device_class, kind, chain, axes,
+                                      {outputs[0].dtype, reduced_shape(shape, axes, false)});
   };
   return op;
 }
@@ -104,12 +147,13 @@ OpDef cumsum() {
     if (dtype != DType::kF32 && dtype != DType::kI32 && dtype != DType::kI64) {
       fail(Code::kUnimplemented, "has no kernel for {}", name_of(dtype));
     }
-    reduced_axes(call);
+    reduced_axes(call.attrs, call.inputs[0].shape.size());
     return {call.inputs[0]};
   };
   op.plan = [](kernels::DeviceClass device_class, const OpCall& call,
                const std::vector<TensorType>&) {
-    return kernels::plan_cumsum(device_class, call.inputs[0], reduced_axes(call)[0],
+    const auto axes = reduced_axes(call.attrs, call.inputs[0].shape.size());
+    return kernels::plan_cumsum(device_class, call.inputs[0], axes[0],
                                 int_attr(call.attrs, "exclusive") != 0,
                                 int_attr(call.attrs, "reverse") != 0);
   };
@@ -137,6 +181,7 @@ std::vector<OpDef> reduce_ops() {
     ops.push_back(reduction(rule));
   }
   ops.push_back(cumsum());
+  ops.push_back(fused_reduce());
   return ops;
 }
 

@@ -32,6 +32,19 @@ std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape
   return strides;
 }
 
+std::optional<int64_t> merged_stride(const Shape& shape, const std::vector<int64_t>& strides,
+                                     size_t begin, size_t end) {
+  std::optional<int64_t> stride;
+  int64_t next = 0;  // what the dimension outside needs to continue it
+  for (size_t d = end; d-- > begin;) {
+    if (shape[d] == 1) continue;
+    if (stride && strides[d] != next) return std::nullopt;
+    if (!stride) stride = strides[d];
+    next = strides[d] * shape[d];
+  }
+  return stride.value_or(0);
+}
+
 namespace {
 
 // Innermost first, sizes of 1 dropped, mergeable neighbours merged.

@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "kernels/halide_runtime.h"
 
+#include <optional>
 #include <vector>
 
 namespace ballast::kernels {
@@ -24,6 +25,11 @@ struct Loops {
 // first, 0 where it repeats. `op` is named where the shape does not broadcast.
 std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape,
                                        const Shape& target);
+
+// Elements between neighbours where dimensions [begin, end) of `shape` are seen as one, given those
+// of each dimension; none where they do not lie a constant apart. 0 where all are of size 1.
+std::optional<int64_t> merged_stride(const Shape& shape, const std::vector<int64_t>& strides,
+                                     size_t begin, size_t end);
 
 // `strides[operand]` are outermost first, like `shape`. At least four dimensions come back.
 Loops make_loops(device::DeviceClass device_class, const Shape& shape,

@@ -1,9 +1,14 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/plan_builder.h"
+#include "kernels/pointwise/fuse.h"
+#include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/reduce/reduce_fused.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace ballast::kernels {
 namespace {
@@ -15,6 +20,7 @@ using device::fail;
 struct Group {
   int64_t extent;
   bool is_reduced;
+  size_t begin, end;  // axes
 };
 
 std::vector<Group> group_axes(const Shape& shape, const std::vector<int64_t>& axes) {
@@ -23,9 +29,10 @@ std::vector<Group> group_axes(const Shape& shape, const std::vector<int64_t>& ax
     const bool is_reduced = std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d));
     if (shape[d] == 1) continue;
     if (groups.empty() || groups.back().is_reduced != is_reduced) {
-      groups.push_back({1, is_reduced});
+      groups.push_back({1, is_reduced, d, d});
     }
     groups.back().extent *= shape[d];
+    groups.back().end = d + 1;
   }
   return groups;
 }
@@ -45,10 +52,21 @@ View view_around(const std::vector<Group>& groups, size_t axis) {
   return {product(groups, 0, axis), groups[axis].extent, product(groups, axis + 1, groups.size())};
 }
 
+// What is reduced where that is a chain's result.
+struct Prologue {
+  const FusedPointwise& chain;
+  std::vector<std::vector<int64_t>> strides;  // by input: inner, axis, outer of the first view
+};
+
 struct Reduction {
   DeviceClass device_class;
   std::string kind;  // of the kernels: "mean" is a divided "sum"
   DType dtype;
+  const Prologue* prologue = nullptr;  // of the launch that reads the inputs
+
+  uint32_t inputs() const {
+    return prologue == nullptr ? 1 : static_cast<uint32_t>(prologue->chain.inputs.size());
+  }
 };
 
 // How many chunks of the axis are reduced on their own, so that few long reductions keep all cores
@@ -70,35 +88,47 @@ int64_t columns_per_group(const View& view) {
   return view.inner % 256 == 0 || view.inner >= 1000 ? 256 : 64;
 }
 
-// One launch: `view` in slot `from` to [outer, chunks, inner] in slot `to` (to [outer, chunks] for
-// rows: the chunks of a row side by side).
+// One launch: `view` in slot `from` (or of the chain's inputs) to [outer, chunks, inner] in slot
+// `to` (to [outer, chunks] for rows: the chunks of a row side by side).
 void reduce_once(Recorder& recorder, const Reduction& reduction, const View& view, uint32_t from,
                  uint32_t to, int64_t chunks, int64_t chunk, float divisor) {
   const bool is_rows = view.inner == 1;
-  const std::string kernel = fmt::format("reduce_{}_{}_{}", is_rows ? "rows" : "columns",
-                                         reduction.kind, name_of(reduction.dtype));
-  const HostFunction function = aot_kernel(kernel, reduction.device_class);
-  const auto operand = [&](uint32_t slot, std::vector<int64_t> extents,
+  const size_t first = is_rows ? 1 : 0;  // without `inner`
+  const auto operand = [&](uint32_t slot, DType dtype, std::vector<int64_t> extents,
                            std::vector<int64_t> strides) {
-    return Operand{slot, reduction.dtype, std::move(extents), std::move(strides), {}};
+    extents.erase(extents.begin(), extents.begin() + first);
+    strides.erase(strides.begin(), strides.begin() + first);
+    return Operand{slot, dtype, std::move(extents), std::move(strides), {}};
   };
-  const auto steps = static_cast<int32_t>(chunk);
+  const auto dense = [&](uint32_t slot, int64_t axis) {
+    return operand(slot, reduction.dtype, {view.inner, axis, view.outer},
+                   {1, view.inner, view.inner * axis});
+  };
+  std::vector<HostArg> scalars = {static_cast<int32_t>(chunk), divisor};
   if (is_rows) {
     // Enough elements by work-group to hide its start, enough groups to share between cores.
     constexpr int64_t kElements = 32768, kGroups = 16;
     const int64_t rows =
         std::min(kElements / std::max<int64_t>(chunk, 1), chunks * view.outer / kGroups);
-    recorder.call(function, kernel,
-                  {operand(from, {view.axis, view.outer}, {1, view.axis}), steps,
-                   static_cast<int32_t>(std::max<int64_t>(rows, 1)), divisor,
-                   operand(to, {chunks, view.outer}, {1, chunks})});
-    return;
+    scalars.emplace_back(static_cast<int32_t>(std::max<int64_t>(rows, 1)));
   }
-  recorder.call(
-      function, kernel,
-      {operand(from, {view.inner, view.axis, view.outer}, {1, view.inner, view.inner * view.axis}),
-       steps, divisor,
-       operand(to, {view.inner, chunks, view.outer}, {1, view.inner, view.inner * chunks})});
+  const Operand in = dense(from, view.axis), out = dense(to, chunks);
+  if (const Prologue* prologue = reduction.prologue) {
+    std::vector<Operand> of_chain;
+    for (const TensorType& input : prologue->chain.inputs) {
+      const size_t i = of_chain.size();
+      of_chain.push_back(operand(static_cast<uint32_t>(i), input.dtype,
+                                 {view.inner, view.axis, view.outer}, prologue->strides[i]));
+    }
+    return record_fused_reduce(recorder, reduction.device_class, reduction.kind, prologue->chain,
+                               {in, of_chain, scalars, out});
+  }
+  const std::string kernel = fmt::format("reduce_{}_{}_{}", is_rows ? "rows" : "columns",
+                                         reduction.kind, name_of(reduction.dtype));
+  std::vector<HostArg> args = {in};
+  args.insert(args.end(), scalars.begin(), scalars.end());
+  args.emplace_back(out);
+  recorder.call(aot_kernel(kernel, reduction.device_class), kernel, args);
 }
 
 struct Chunking {
@@ -121,34 +151,87 @@ Chunking choose_chunking(DeviceClass device_class, const View& view) {
 Plan plan_single(const Reduction& reduction, const View& view, float divisor) {
   Recorder recorder;
   const Chunking chunking = choose_chunking(reduction.device_class, view);
+  const uint32_t output = reduction.inputs(), workspace = output + 1;
   if (chunking.count == 1) {
-    reduce_once(recorder, reduction, view, 0, 1, 1, chunking.size, divisor);
+    reduce_once(recorder, reduction, view, 0, output, 1, chunking.size, divisor);
     return recorder.finish();
   }
-  reduce_once(recorder, reduction, view, 0, 2, chunking.count, chunking.size, 1);
+  reduce_once(recorder, reduction, view, 0, workspace, chunking.count, chunking.size, 1);
   const View partial{view.outer, chunking.count, view.inner};
   const int64_t all = (chunking.count + kRowStep - 1) / kRowStep * kRowStep;
-  reduce_once(recorder, reduction, partial, 2, 1, 1, all, divisor);
+  Reduction of_partial = reduction;
+  of_partial.prologue = nullptr;
+  reduce_once(recorder, of_partial, partial, workspace, output, 1, all, divisor);
   return recorder.finish(static_cast<uint64_t>(view.outer * chunking.count * view.inner) *
                          size_of(reduction.dtype));
 }
 
 // Several reduced groups: one after the other, the innermost first, each into a part of the
 // workspace; the last into the output. What a stage leaves is smaller by its extent.
-Plan plan_staged(const Reduction& reduction, std::vector<Group> groups,
-                 const std::vector<size_t>& reduced, float divisor) {
-  PlanBuilder builder(2);
-  uint32_t from = 0;
+Plan plan_staged(Reduction reduction, std::vector<Group> groups, const std::vector<size_t>& reduced,
+                 float divisor) {
+  const uint32_t output = reduction.inputs();
+  PlanBuilder builder(output + 1);
+  std::vector<uint32_t> slots(output + 1);
+  std::iota(slots.begin(), slots.end(), 0);
   for (size_t i = reduced.size(); i-- > 0;) {
     const View view = view_around(groups, reduced[i]);
     const bool is_last = i == 0;
     const auto bytes = static_cast<uint64_t>(view.outer * view.inner) * size_of(reduction.dtype);
-    const uint32_t to = is_last ? 1 : builder.add_region(bytes);
-    builder.append(plan_single(reduction, view, is_last ? divisor : 1), {from, to});
+    slots.back() = is_last ? output : builder.add_region(bytes);
+    builder.append(plan_single(reduction, view, is_last ? divisor : 1), slots);
     groups[reduced[i]].extent = 1;
-    from = to;
+    reduction.prologue = nullptr;
+    slots = {slots.back(), 0};
   }
   return builder.finish();
+}
+
+std::vector<size_t> reduced_groups(const std::vector<Group>& groups) {
+  std::vector<size_t> reduced;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].is_reduced) reduced.push_back(i);
+  }
+  return reduced;
+}
+
+Plan plan_groups(Reduction reduction, const std::vector<Group>& groups) {
+  const std::vector<size_t> reduced = reduced_groups(groups);
+  int64_t count = 1, elements = 1;
+  for (const Group& group : groups) {
+    elements *= group.extent;
+    if (group.is_reduced) count *= group.extent;
+  }
+  const bool is_mean = reduction.kind == "mean";
+  const float divisor = is_mean ? static_cast<float>(count) : 1.0f;
+  if (is_mean) reduction.kind = "sum";
+  if (reduced.empty()) {  // nothing but axes of size 1: every element is its own reduction
+    return plan_single(reduction, {1, 1, elements}, divisor);
+  }
+  if (reduced.size() == 1) return plan_single(reduction, view_around(groups, reduced[0]), divisor);
+  return plan_staged(reduction, groups, reduced, divisor);
+}
+
+// How an input lies in the view of the first launch: inner, axis, outer. Empty where it does not.
+std::vector<int64_t> strides_in_view(const Shape& input, const Shape& whole,
+                                     const std::vector<int64_t>& axes) {
+  const std::vector<Group> groups = group_axes(whole, axes);
+  const std::vector<size_t> reduced = reduced_groups(groups);
+  if (reduced.empty() || TensorType{DType::kU8, whole}.elements() == 0) return {};
+  const Group& axis = groups[reduced.back()];
+  // Less than a vector is reduced element by element, which no chain should be computed for.
+  const View view = view_around(groups, reduced.back());
+  if ((view.inner == 1 ? view.axis : view.inner) < kLanes) return {};
+  const std::vector<int64_t> strides = broadcast_strides("fused_reduce", input, whole);
+  std::vector<int64_t> merged;
+  for (const auto& [begin, end] :
+       {std::pair(axis.end, whole.size()), std::pair(axis.begin, axis.end),
+        std::pair(size_t{0}, axis.begin)}) {
+    const auto stride = merged_stride(whole, strides, begin, end);
+    if (!stride) return {};
+    merged.push_back(*stride);
+  }
+  return merged;
 }
 
 Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
@@ -182,6 +265,12 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   return recorder.finish();
 }
 
+void check_mean(const std::string& kind, DType dtype) {
+  if (kind == "mean" && dtype != DType::kF32) {
+    fail(Code::kUnimplemented, "[mean] no kernel takes {}", name_of(dtype));
+  }
+}
+
 }  // namespace
 
 Plan plan_reduce(DeviceClass device_class, const std::string& kind, const TensorType& input,
@@ -191,25 +280,39 @@ Plan plan_reduce(DeviceClass device_class, const std::string& kind, const Tensor
     if (axes.size() != 1) fail(Code::kInvalidArgument, "[{}] takes one axis", kind);
     return plan_arg(device_class, kind, input, axes[0]);
   }
-  const bool is_mean = kind == "mean";
-  if (is_mean && input.dtype != DType::kF32) {
-    fail(Code::kUnimplemented, "[mean] no kernel takes {}", name_of(input.dtype));
+  check_mean(kind, input.dtype);
+  return plan_groups({device_class, kind, input.dtype}, group_axes(input.shape, axes));
+}
+
+bool is_fusable_before_reduction(const Shape& input, const Shape& whole,
+                                 const std::vector<int64_t>& axes) {
+  return !strides_in_view(input, whole, axes).empty();
+}
+
+Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
+                       const FusedPointwise& chain, const std::vector<int64_t>& axes,
+                       const TensorType& output) {
+  check_steps(chain, is_pointwise_step);
+  if (chain.outputs != std::vector<uint32_t>{static_cast<uint32_t>(chain.steps.size()) - 1}) {
+    fail(Code::kInvalidArgument, "[fused_reduce] the output is not the last step");
   }
-  const Reduction reduction{device_class, is_mean ? "sum" : kind, input.dtype};
-  std::vector<Group> groups = group_axes(input.shape, axes);
-  std::vector<size_t> reduced;
-  int64_t count = 1;
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (!groups[i].is_reduced) continue;
-    reduced.push_back(i);
-    count *= groups[i].extent;
+  const TensorType& whole = chain.steps.back().type;
+  check_mean(kind, whole.dtype);
+  if (is_narrow_float(whole.dtype) || kind == "argmax" || kind == "argmin") {
+    fail(Code::kUnimplemented, "[fused_reduce] no {} of {}", kind, name_of(whole.dtype));
   }
-  const float divisor = is_mean ? static_cast<float>(count) : 1.0f;
-  if (reduced.empty()) {  // nothing but axes of size 1: every element is its own reduction
-    return plan_single(reduction, {1, 1, input.elements()}, divisor);
+  Prologue prologue{chain, {}};
+  for (const TensorType& input : chain.inputs) {
+    prologue.strides.push_back(strides_in_view(input.shape, whole.shape, axes));
+    if (!prologue.strides.back().empty()) continue;
+    fail(Code::kInvalidArgument, "[fused_reduce] {} does not lie along axes {} of {}",
+         to_string(input.shape), to_string(axes), to_string(whole.shape));
   }
-  if (reduced.size() == 1) return plan_single(reduction, view_around(groups, reduced[0]), divisor);
-  return plan_staged(reduction, groups, reduced, divisor);
+  if (output.elements() == 0) return {};
+  const std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
+  return cached_jit_plan(key + kind + to_string(axes) + typed_text_of(chain), [&] {
+    return plan_groups({device_class, kind, whole.dtype, &prologue}, group_axes(whole.shape, axes));
+  });
 }
 
 Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis, bool is_exclusive,

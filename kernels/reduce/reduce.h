@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/plan.h"
+#include "kernels/pointwise/pointwise.h"
 
 #include <string>
 #include <vector>
@@ -15,6 +16,18 @@ namespace ballast::kernels {
 // Empty reductions: sum 0, mean NaN, prod 1, any 0, all 1; max/min/arg* are refused by graph/ops.
 Plan plan_reduce(DeviceClass device_class, const std::string& kind, const TensorType& input,
                  const std::vector<int64_t>& axes, const TensorType& output);
+
+// The same of what a chain of pointwise steps gives, compiled at run time: nothing lies between
+// them in memory. Not of argmax and argmin. The chain's one output is its last step. Slots: its
+// inputs, then the result. The bits of plan_fused and plan_reduce.
+Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
+                       const FusedPointwise& chain, const std::vector<int64_t>& axes,
+                       const TensorType& output);
+// Whether a chain that gives `whole`, reduced over `axes`, takes an input of this shape: one that
+// lies along the reduced axes, before and behind them as single dimensions would. Not where that
+// would be rows or columns of less than a vector.
+bool is_fusable_before_reduction(const Shape& input, const Shape& whole,
+                                 const std::vector<int64_t>& axes);
 
 // Running sums along `axis` (from 0): of all elements up to this one, without it if `is_exclusive`,
 // from the end if `is_reverse`.

@@ -49,16 +49,7 @@ bool is_row_step(const FusedStep& step, const std::vector<DType>& args) {
 
 // Elements from one row of `shape` to the next; none where the rows do not lie a constant apart.
 std::optional<int64_t> row_stride(const Shape& input, const Shape& shape) {
-  const std::vector<int64_t> strides = broadcast_strides("fused_rows", input, shape);
-  std::optional<int64_t> step;
-  int64_t next = 0;  // what the dimension outside needs to continue it
-  for (size_t d = shape.size() - 1; d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (step && strides[d] != next) return std::nullopt;
-    if (!step) step = strides[d];
-    next = strides[d] * shape[d];
-  }
-  return step.value_or(0);
+  return merged_stride(shape, broadcast_strides("fused_rows", input, shape), 0, shape.size() - 1);
 }
 
 // The rows of a chain and how its inputs lie in them.

@@ -1,0 +1,227 @@
+// Reductions of one axis of a tensor seen as [outer, axis, inner]. The order of additions depends
+// on extents and `chunk` only.
+#pragma once
+
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/reduce/lane_fold.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+inline Halide::Expr reduction_start(const std::string& kind, const Halide::Type& type) {
+  using namespace Halide;
+  if (kind == "sum" || kind == "any") return Internal::make_zero(type);
+  if (kind == "prod" || kind == "all") return Internal::make_one(type);
+  if (kind == "max") return type.is_float() ? Expr(-INFINITY) : type.min();
+  return type.is_float() ? Expr(INFINITY) : type.max();
+}
+
+// NaN wins in max and min.
+inline Halide::Expr reduction_fold(const std::string& kind, const Halide::Expr& total,
+                                   const Halide::Expr& value) {
+  if (kind == "sum") return strict_float(total + value);
+  if (kind == "prod") return strict_float(total * value);
+  if (kind == "any") return max(total, value);
+  if (kind == "all") return min(total, value);
+  const Halide::Expr better = kind == "max" ? lt(total, value) : lt(value, total);
+  return select(better, value, select(ne(value, value), value, total));
+}
+
+template <class Derived, int dimensions>
+class ReduceKernel : public Halide::Generator<Derived> {
+ public:
+  Halide::GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Halide::GeneratorParam<std::string> kind{"kind", "sum"};
+  Halide::GeneratorParam<std::string> dtype{"dtype", "f32"};
+
+  Halide::GeneratorInput<Halide::Buffer<>> in{"in", dimensions};
+  Halide::GeneratorInput<int> chunk{"chunk"};
+  Halide::GeneratorInput<float> divisor{"divisor"};
+
+  // Set where the kernel is compiled at run time (reduce_fused.h): what is reduced instead of `in`,
+  // of which only the extents count then.
+  std::function<Halide::Expr(const std::vector<Halide::Expr>& at)> chain;
+
+ protected:
+  using Expr = Halide::Expr;
+
+  bool is_gpu() const { return device_class.value() == "gpu"; }
+  Halide::Type type() const { return storage_type(dtype_named(dtype)); }
+  Expr element(const std::vector<Expr>& at) const {
+    const Expr stored = chain ? chain(at) : Expr(in(at));
+    return dtype.value() == "bool" ? Halide::cast<uint8_t>(stored != 0) : stored;
+  }
+  Expr start_value() const { return reduction_start(kind, type()); }
+  Expr fold(const Expr& total, const Expr& value) const {
+    return reduction_fold(kind, total, value);
+  }
+  // Only f32 sums are divided: a mean is a sum over the number of elements, in its last launch.
+  Expr finish(const Expr& total) const {
+    return kind.value() == "sum" && type().is_float() ? strict_float(total / divisor) : total;
+  }
+  template <class Out>
+  void set_mins(Out& out) {
+    for (int d = 0; d < dimensions; ++d) {
+      in.dim(d).set_min(0);
+      out.dim(d).set_min(0);
+    }
+  }
+};
+
+// Along the dense axis: in(r, row) -> out(c, row), c counting chunks of `chunk` elements (a
+// multiple of kStep) of a row. Whole steps of a chunk go to kParts vectors side by side, and what
+// is left of the row to its last chunk: whole vectors, then the last sixteen elements, of which
+// only new ones count. Rows shorter than a vector are taken one by one. On a GPU the lanes of the
+// last step beyond the row are idle. The order is that of Fold (axis_recipe.h).
+class ReduceRows : public ReduceKernel<ReduceRows, 2> {
+ public:
+  static constexpr int kStep = 64;
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<>> out{"out", 2};
+
+  void configure() {
+    in.set_type(type());
+    out.set_type(type());
+  }
+
+  void generate() {
+    const int parts = is_gpu() ? 1 : kStep / kLanes, width = kStep / parts;
+    const Expr length = in.dim(0).extent(), start = c * chunk, whole = length / kStep * kStep;
+    const Expr is_last = start <= whole && whole < start + chunk;
+    lanes(l, part, c, row) = start_value();
+    steps = RDom(0, parts, 0, chunk / kStep, "steps");
+    const Expr first = start + steps.y * kStep;
+    if (is_gpu()) {
+      steps.where(first < length);
+      take(0, min(first, length - 1 - l), first + l < length);
+    } else {
+      steps.where(first + kStep <= length);
+      take(steps.x, first + steps.x * width);
+      rest = RDom(0, (length - whole) / kLanes, "rest");
+      rest.where(is_last);
+      take(0, whole + rest * kLanes);
+      tail = RDom(0, select(length >= kLanes && length % kLanes != 0, 1, 0), "tail");
+      tail.where(is_last);
+      take(1, length - kLanes + tail, l >= kLanes - length % kLanes);
+    }
+    singles(c, row) = start_value();
+    RDom single(0, select(!is_gpu() && length < kLanes, length, 0), "single");
+    single.where(!is_gpu() && length < kLanes);
+    singles(c, row) = fold(singles(c, row), element({single, row}));
+
+    Func across("across");
+    Expr all = lanes(l, 0, c, row);
+    if (!is_gpu()) {
+      all = fold(fold(all, lanes(l, 1, c, row)), fold(lanes(l, 2, c, row), lanes(l, 3, c, row)));
+    }
+    across(l, c, row) = all;
+    LaneFold lane_fold(across, width, {c, row}, [&](const auto& a, const auto& b) {
+      return std::vector<Expr>{fold(a[0], b[0])};
+    });
+    out(c, row) = finish(fold(lane_fold.total()[0], singles(c, row)));
+    schedule_rows(lane_fold);
+  }
+
+ private:
+  // What lies in the vector at `start` goes to the lanes of `to`.
+  void take(const Expr& to, const Expr& start, const Expr& is_new = Expr()) {
+    const Expr old = lanes(l, to, c, row), next = fold(old, element({start + l, row}));
+    lanes(l, to, c, row) = is_new.defined() ? select(is_new, next, old) : next;
+  }
+
+  void schedule_rows(LaneFold& lane_fold) {
+    set_mins(out);
+    const Var group("group");
+    if (is_gpu()) {  // a work-group per total, a work-item per lane
+      Func(out).gpu_blocks(c, row);
+      lanes.compute_at(out, c).gpu_threads(l).store_in(MemoryType::GPUShared);
+      lanes.update().gpu_threads(l);
+      singles.compute_at(out, c).store_in(MemoryType::Stack);
+      return;
+    }
+    Func(out)
+        .split(row, group, row, rows_per_group, TailStrategy::GuardWithIf)
+        .reorder(row, c, group)
+        .gpu_blocks(c, group);
+    lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
+    lanes.bound(part, 0, kStep / kLanes).unroll(part);
+    lanes.update(0).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
+    lanes.update(1).reorder(l, rest).vectorize(l);
+    lanes.update(2).reorder(l, tail).vectorize(l);
+    singles.compute_at(out, row).store_in(MemoryType::Stack);
+    lane_fold.keep(out, row);
+  }
+
+  Var l{"l"}, part{"part"}, c{"c"}, row{"row"};
+  Func lanes{"lanes"}, singles{"singles"};
+  RDom steps, rest, tail;
+};
+
+// Across the dense axis: in(i, r, outer) -> out(i, c, outer), c counting chunks of `chunk` steps of
+// r. Several vectors side by side along i, the last of a row moved inwards over its neighbour:
+// whole cache lines, and many totals in flight. The order of additions is that along r in any case.
+class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
+ public:
+  Output<Buffer<>> out{"out", 3};
+
+  void configure() {
+    in.set_type(type());
+    out.set_type(type());
+  }
+
+  void generate() {
+    total(i, c, o) = start_value();
+    steps = RDom(0, chunk, "steps");
+    steps.where(c * chunk + steps < in.dim(1).extent());
+    total(i, c, o) = fold(total(i, c, o), element({i, c * chunk + steps, o}));
+    out(i, c, o) = finish(total(i, c, o));
+  }
+
+  void schedule() {
+    set_mins(out);
+    const Var block("block"), inner("inner");
+    const Expr width = out.dim(0).extent();
+    Func func = out;
+    if (is_gpu()) {
+      constexpr int kItems = 64;
+      func.split(i, block, inner, kItems, TailStrategy::GuardWithIf);
+      func.reorder(inner, block, c, o).gpu_blocks(block, c, o).gpu_threads(inner);
+      total.compute_at(func, inner).store_in(MemoryType::Stack);
+      return;
+    }
+    // Wide blocks read a row as it lies in memory; 16 totals are half of the registers. Halide
+    // wants the conditions in this order at each stage.
+    std::vector<int> widths{4 * kLanes, kLanes};
+    if (type().bytes() <= 4) widths.insert(widths.begin(), 16 * kLanes);
+    const auto fits = [&](int w) { return w == 16 * kLanes ? is_wide(width) : width >= w; };
+    for (int w : widths) {
+      func.specialize(fits(w))
+          .split(i, block, inner, w, TailStrategy::ShiftInwards)
+          .reorder(inner, block, c, o)
+          .vectorize(inner, kLanes)
+          .unroll(inner)
+          .gpu_blocks(block, c, o);
+    }
+    func.split(i, block, inner, 1, TailStrategy::RoundUp).gpu_blocks(block, c, o);
+    total.compute_at(func, block).store_in(MemoryType::Stack).bound_storage(i, widths[0]);
+    Halide::Stage update = total.update().reorder(i, steps);
+    for (Halide::Stage stage : {Halide::Stage(total), update}) {
+      for (int w : widths) stage.specialize(fits(w)).vectorize(i, kLanes).unroll(i);
+    }
+  }
+
+ private:
+  // As in reduce.cpp.
+  static Expr is_wide(const Expr& width) { return width % 256 == 0 || width >= 1000; }
+
+  Var i{"i"}, c{"c"}, o{"o"};
+  Func total{"total"};
+  RDom steps;
+};
+
+}  // namespace ballast::kernels
