@@ -12,6 +12,12 @@ foreach(op max avg)
   ballast_kernel(${op}_pool_pairs CLASSES cpu GENERATOR pool_pairs PARAMS is_max=${is_max})
   ballast_kernel(${op}_pool_pairs_grad CLASSES cpu GENERATOR pool_pairs
                  PARAMS is_max=${is_max} is_grad=true)
+  foreach(stride 1 2)
+    foreach(lanes 8 16)
+      ballast_kernel(${op}_pool_threes_${stride}_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
+                     PARAMS is_max=${is_max} stride=${stride} lanes=${lanes})
+    endforeach()
+  endforeach()
 endforeach()
 foreach(result max index average)
   ballast_kernel(pool_rows_${result} CLASSES cpu GENERATOR pool_rows PARAMS result=${result})

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ballast::kernels {
 namespace {
+
+constexpr int64_t kPoolGroups = 16;  // work-groups, if there is enough to do
 
 Shape x_shape(const PoolConfig& c) { return {c.planes, c.height, c.width}; }
 Shape y_shape(const PoolConfig& c) { return {c.planes, c.out_h(), c.out_w()}; }
@@ -100,6 +103,49 @@ Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
   return recorder.finish();
 }
 
+// Vectors of windows of 3 x 3, see pool_threes_generator.cpp: how many lanes, 0 where they do not
+// fit or planes are too few to share.
+int64_t lanes_of_threes(DeviceClass device_class, const PoolConfig& c) {
+  const bool is_near = (c.out_h() - 1) * c.stride_h - c.top + 2 <= c.height &&
+                       (c.out_w() - 1) * c.stride_w - c.left + 2 <= c.width;
+  if (device_class != DeviceClass::kCpu || c.kernel_h != 3 || c.kernel_w != 3 || c.stride_w > 2 ||
+      c.stride_h != c.stride_w || c.out_h() < kPoolRows || c.planes < kPoolGroups ||
+      c.dilation_h != 1 || c.dilation_w != 1 || c.top > 1 || c.left > 1 || !is_near) {
+    return 0;
+  }
+  for (int64_t lanes : {16, 8}) {
+    if (c.out_w() >= lanes && c.width >= c.stride_w * lanes) return lanes;
+  }
+  return 0;
+}
+
+// What average pooling by rows and vectors needs beside the geometry.
+void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
+  // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
+  const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
+  args.emplace_back(static_cast<int32_t>(c.bottom));
+  args.emplace_back(static_cast<int32_t>(c.right));
+  args.emplace_back(int32_t{c.counts_padding});
+  args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
+}
+
+// `op`: max or avg.
+Plan plan_threes(const std::string& op, const PoolConfig& c, int64_t lanes) {
+  constexpr int64_t kGroupElements = 32768;
+  const int64_t planes = std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
+                                             ceil_div(c.planes, kPoolGroups));
+  std::vector<HostArg> args;
+  for (int64_t value : {c.top, c.left, planes}) {
+    args.emplace_back(static_cast<int32_t>(value));
+  }
+  if (op == "avg") add_counts(args, c);
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu,
+       op + "_pool_threes_" + std::to_string(c.stride_w) + "_" + std::to_string(lanes),
+       std::move(args), {f32(0, x_shape(c)), f32(1, y_shape(c))});
+  return recorder.finish();
+}
+
 // How far apart padded rows are, for the kernels that go by rows (pool_rows_generator.cpp).
 int64_t line_pitch(const PoolConfig& c) {
   const int64_t reach = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
@@ -124,14 +170,7 @@ void record_rows(Recorder& recorder, const std::string& result, const PoolConfig
   std::vector<HostArg> args = geometry(c, y_shape(c));
   args.back() = static_cast<int32_t>(pitch);
   args.emplace_back(static_cast<int32_t>(planes));
-  if (result == "average") {
-    // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
-    const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
-    args.emplace_back(static_cast<int32_t>(c.bottom));
-    args.emplace_back(static_cast<int32_t>(c.right));
-    args.emplace_back(int32_t{c.counts_padding});
-    args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
-  }
+  if (result == "average") add_counts(args, c);
   const std::string kernel = "pool_rows_" + result + (c.stride_w == 2 ? "_2" : "");
   const Operand out{y,
                     result == "index" ? DType::kI32 : DType::kF32,
@@ -157,6 +196,8 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
+  const int64_t lanes = lanes_of_threes(device_class, c);
+  if (lanes != 0) return plan_threes("max", c, lanes);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "max", c, 0, 1);
@@ -200,6 +241,8 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
+  const int64_t lanes = lanes_of_threes(device_class, c);
+  if (lanes != 0) return plan_threes("avg", c, lanes);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "average", c, 0, 1);

@@ -5,5 +5,6 @@ namespace ballast::kernels {
 
 constexpr int kPoolLines = 4096;  // elements of all padded rows of a step
 constexpr int kPoolStep = 8;      // least elements of a row
+constexpr int kPoolRows = 4;      // of windows of 3 x 3, done together
 
 }  // namespace ballast::kernels

@@ -1,0 +1,185 @@
+// Pooling of windows of 3 x 3, 1 or 2 apart, on CPUs. Nothing is copied: three rows of x are folded
+// into one in registers, and the three taps of a vector of windows are shuffled from what came out.
+// A step does four rows of windows, which share rows of x, and of these only the first and the last
+// can be padding; the last step of a column, and of a row, moves inwards and repeats what its
+// neighbour did.
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pool/pool_recipe.h"
+#include "kernels/shuffle.h"
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kSide = 3, kRows = kPoolRows;
+
+class PoolThrees : public Generator<PoolThrees> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<bool> is_max{"is_max", true};
+  GeneratorParam<int> stride{"stride", 2};
+  GeneratorParam<int> lanes{"lanes", 16};
+
+  // `top` and `left` are 0 or 1, and no window reaches farther than one beyond the last element.
+  Input<int> top{"top"}, left{"left"}, planes_per_group{"planes_per_group"};
+
+  void configure() {
+    if (!is_max) {
+      bottom_ = add_input<int>("bottom");
+      right_ = add_input<int>("right");
+      counts_padding_ = add_input<int>("counts_padding");
+      share_ = add_input<float>("share");  // 1 / count where all windows have one, else 0
+    }
+    in_ = add_input<Buffer<float>>("in", 3);
+    out_ = add_output<Buffer<float>>("out", 3);
+  }
+
+  void generate() {
+    const Expr windows = out_->dim(0).extent(), rows = out_->dim(1).extent();
+    const auto first_of = [&](const Expr& vector) { return min(vector * lanes, windows - lanes); };
+    first_row = min(k * kRows, rows - kRows) * stride - top;
+    start = first_of(v) * stride - left;
+    columns(l, j, i, v, k, p) = fold_rows(begin_of(j) + l);
+    taps(l, t, i, v, k, p) = mux(t, stride == 2 ? taps_apart() : taps_beside());
+    step = RDom({{0, lanes},
+                 {0, kRows},
+                 {0, (rows + kRows - 1) / kRows},
+                 {0, (windows + lanes - 1) / lanes}},
+                "step");
+    const auto tap = [&](int t) { return Expr(taps(step[0], t, step[1], step[3], step[2], p)); };
+    const Expr total = fold({tap(0), tap(1), tap(2)});
+    const Expr window = first_of(step[3]) + step[0];
+    const Expr row = min(step[2] * kRows, rows - kRows) + step[1];
+    Func out = *out_;
+    out(x, y, p) = undef<float>();
+    out(window, row, p) = is_max ? total : average(total, window, row);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 3; ++d) {
+      in_->dim(d).set_min(0);
+      out_->dim(d).set_min(0);
+    }
+    Stage stage = Func(*out_).update();
+    if (!is_max) tile(stage.specialize(*share_ != 0.0f));
+    tile(stage);
+    columns.compute_at(*out_, step[2]).reorder(l, i, j).unroll(i).unroll(j);
+    taps.compute_at(*out_, step[1]).unroll(t);
+    for (Func vector : {columns, taps}) {
+      vector.store_in(MemoryType::Register).bound_extent(l, lanes).vectorize(l);
+    }
+    columns.bound_extent(i, kRows).bound_extent(j, kSide);
+    taps.bound_extent(t, kSide);
+  }
+
+ private:
+  // NaN stays. Beside the largest element goes one and the sum of squares, which are a NaN where
+  // there is one, and never a denormal number: two instructions an element with no mask.
+  Expr fold(const std::vector<Expr>& values) const {
+    if (!is_max) {
+      Expr sum = 0.0f;
+      for (const Expr& value : values) sum = strict_float(sum + value);
+      return sum;
+    }
+    Expr largest = values[0], squares = fma_f32(values[0], values[0], 1.0f);
+    for (size_t i = 1; i < values.size(); ++i) {
+      largest = select(lt(largest, values[i]), values[i], largest);
+      squares = fma_f32(values[i], values[i], squares);
+    }
+    return select(eq(squares, squares), largest, squares);
+  }
+
+  // The rows of window i, folded; for a maximum those outside of x are one that is inside, again.
+  Expr fold_rows(const Expr& column) const {
+    const Expr last = in_->dim(1).extent() - 1;
+    const int last_nth = (kRows - 1) * stride + kSide - 1;
+    std::vector<Expr> values;
+    for (int ky = 0; ky < kSide; ++ky) {
+      const Expr nth = i * stride + ky, row = first_row + nth;
+      const Expr inside = select(nth == 0, max(row, 0), nth == last_nth, min(row, last), row);
+      const Expr value = (*in_)(unsafe_promise_clamped(column, 0, in_->dim(0).extent() - 1),
+                                unsafe_promise_clamped(inside, 0, last), p);
+      values.push_back(is_max ? value
+                              : select(nth == 0, select(row >= 0, value, 0.0f), nth == last_nth,
+                                       select(row <= last, value, 0.0f), value));
+    }
+    return fold(values);
+  }
+  Expr none() const { return is_max ? Expr(-INFINITY) : Expr(0.0f); }
+
+  // Lane l is lane place(l) of `a` followed by `b`.
+  Expr take(const Expr& a, const Expr& b, const std::function<int(int)>& place) const {
+    std::vector<int> places;
+    for (int lane = 0; lane < lanes; ++lane) places.push_back(place(lane));
+    return take_lanes(a, b, places);
+  }
+
+  // Where vector j of columns begins. Two apart: two vectors from the first tap on, and one that
+  // ends with the last tap. Side by side: a vector for each tap. All inside of x.
+  Expr begin_of(const Expr& j) const {
+    const Expr last = in_->dim(0).extent() - lanes;
+    if (stride == 1) return clamp(start + j, 0, last);
+    return select(j < 2, max(start, 0) + j * lanes, min(start + lanes + 1, last));
+  }
+  Expr is_late() const { return start < 0; }
+  Expr is_early() const { return start + (lanes - 1) * stride + kSide > in_->dim(0).extent(); }
+
+  std::vector<Expr> taps_apart() const {
+    const Expr low = columns(l, 0, i, v, k, p), high = columns(l, 1, i, v, k, p);
+    const Expr end = columns(l, 2, i, v, k, p);
+    const auto even = [&](int lane) { return 2 * lane; };
+    const auto odd = [&](int lane) { return 2 * lane + 1; };
+    const auto before = [&](int lane) { return lanes - 1 + lane; };
+    const auto after = [&](int lane) { return lane < lanes - 1 ? lane + 1 : 2 * lanes - 1; };
+    const Expr evens = take(low, high, even), odds = take(low, high, odd);
+    return {select(is_late(), take(none(), odds, before), evens), select(is_late(), evens, odds),
+            select(is_late(), odds, take(evens, select(is_early(), none(), end), after))};
+  }
+
+  std::vector<Expr> taps_beside() const {
+    const Expr middle = columns(l, 1, i, v, k, p);
+    const auto before = [&](int lane) { return lanes - 1 + lane; };
+    const auto after = [&](int lane) { return lane + 1; };
+    return {select(is_late(), take(none(), middle, before), columns(l, 0, i, v, k, p)), middle,
+            select(is_early(), take(middle, none(), after), columns(l, 2, i, v, k, p))};
+  }
+
+  Expr average(const Expr& total, const Expr& window, const Expr& row) {
+    const Expr width = in_->dim(0).extent(), height = in_->dim(1).extent();
+    const Expr count =
+        count_along(window * stride - left, kSide, width, *right_, *counts_padding_) *
+        count_along(row * stride - top, kSide, height, *bottom_, *counts_padding_);
+    return select(*share_ != 0.0f, strict_float(total * *share_),
+                  strict_float(total / cast<float>(count)));
+  }
+
+  void tile(Stage stage) {
+    const Var plane_group("plane_group");
+    stage.allow_race_conditions()
+        .split(p, plane_group, p, planes_per_group, TailStrategy::GuardWithIf)
+        .reorder({step[0], step[1], step[2], step[3], p, plane_group})
+        .vectorize(step[0])
+        .unroll(step[1])
+        .gpu_blocks(plane_group)
+        .never_partition_all();
+  }
+
+  Var x{"x"}, y{"y"}, p{"p"}, l{"l"}, j{"j"}, t{"t"}, i{"i"}, v{"v"}, k{"k"};
+  GeneratorInput<int>*bottom_ = nullptr, *right_ = nullptr, *counts_padding_ = nullptr;
+  GeneratorInput<float>* share_ = nullptr;
+  GeneratorInput<Buffer<float>>* in_ = nullptr;
+  GeneratorOutput<Buffer<float>>* out_ = nullptr;
+  Func columns{"columns"}, taps{"taps"};
+  RDom step;
+  Expr first_row, start;  // where a step's windows begin, perhaps in the padding
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::PoolThrees, pool_threes)
