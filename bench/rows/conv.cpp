@@ -76,6 +76,10 @@ std::vector<Case> conv_rows() {
        {"max_pool_2x2", "max_pool2d", pool(2, 2, 0), {image}},
        {"avg_pool_2x2", "avg_pool2d", pool(2, 2, 0), {image}},
        {"avg_pool_7x7", "avg_pool2d", pool(7, 7, 0), {f32({8, 512, 7, 7})}},
+       {"max_pool_3x3_stride2_grad",
+        "max_pool2d_grad",
+        pool(3, 2, 1),
+        {f32({8, 64, 28, 28}), image}},
        {"max_pool_2x2_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 64, 28, 28}), image}},
        {"avg_pool_2x2_grad", "avg_pool2d_grad", average_grad, {f32({8, 64, 28, 28})}}});
   return rows;

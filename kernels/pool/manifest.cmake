@@ -12,17 +12,23 @@ foreach(op max avg)
   ballast_kernel(${op}_pool_pairs CLASSES cpu GENERATOR pool_pairs PARAMS is_max=${is_max})
   ballast_kernel(${op}_pool_pairs_grad CLASSES cpu GENERATOR pool_pairs
                  PARAMS is_max=${is_max} is_grad=true)
-  foreach(stride 1 2)
-    foreach(lanes 8 16)
-      ballast_kernel(${op}_pool_threes_${stride}_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
-                     PARAMS is_max=${is_max} stride=${stride} lanes=${lanes})
-    endforeach()
-  endforeach()
 endforeach()
 foreach(result max index average)
   ballast_kernel(pool_rows_${result} CLASSES cpu GENERATOR pool_rows PARAMS result=${result})
   ballast_kernel(pool_rows_${result}_2 CLASSES cpu GENERATOR pool_rows
                  PARAMS result=${result} is_stride_2=true)
+endforeach()
+foreach(lanes 8 16)
+  foreach(stride 1 2)
+    foreach(result max average)
+      ballast_kernel(pool_threes_${result}_${stride}_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
+                     PARAMS result=${result} stride=${stride} lanes=${lanes})
+    endforeach()
+  endforeach()
+  ballast_kernel(pool_threes_place_2_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
+                 PARAMS result=place stride=2 lanes=${lanes})
+  ballast_kernel(max_pool_threes_grad_${lanes} WIDE CLASSES cpu GENERATOR pool_threes_grad
+                 PARAMS lanes=${lanes})
 endforeach()
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 

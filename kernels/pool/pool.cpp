@@ -129,20 +129,24 @@ void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
   args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
 }
 
-// `op`: max or avg.
-Plan plan_threes(const std::string& op, const PoolConfig& c, int64_t lanes) {
+// A kernel of these, which is named by `kernel` and its lanes.
+void record_threes(Recorder& recorder, const std::string& kernel, const PoolConfig& c,
+                   int64_t lanes, const std::vector<Operand>& operands) {
   constexpr int64_t kGroupElements = 32768;
   const int64_t planes = std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
                                              ceil_div(c.planes, kPoolGroups));
   std::vector<HostArg> args;
-  for (int64_t value : {c.top, c.left, planes}) {
-    args.emplace_back(static_cast<int32_t>(value));
-  }
-  if (op == "avg") add_counts(args, c);
+  for (int64_t value : {c.top, c.left, planes}) args.emplace_back(static_cast<int32_t>(value));
+  if (kernel.find("average") != std::string::npos) add_counts(args, c);
+  call(recorder, DeviceClass::kCpu, kernel + "_" + std::to_string(lanes), std::move(args),
+       operands);
+}
+
+// `result`: max or average.
+Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) {
   Recorder recorder;
-  call(recorder, DeviceClass::kCpu,
-       op + "_pool_threes_" + std::to_string(c.stride_w) + "_" + std::to_string(lanes),
-       std::move(args), {f32(0, x_shape(c)), f32(1, y_shape(c))});
+  record_threes(recorder, "pool_threes_" + result + "_" + std::to_string(c.stride_w), c, lanes,
+                {f32(0, x_shape(c)), f32(1, y_shape(c))});
   return recorder.finish();
 }
 
@@ -216,13 +220,22 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   }
   const Operand index = dense_operand(3, DType::kI32, y);
   Recorder recorder;
+  const size_t workspace = TensorType{DType::kI32, y}.bytes();
+  const int64_t lanes = c.stride_w == 2 ? lanes_of_threes(device_class, c) : 0;
+  if (lanes != 0) {
+    if (!getenv("SKIP1"))
+      record_threes(recorder, "pool_threes_place_2", c, lanes, {f32(1, x), index});
+    if (!getenv("SKIP2"))
+      record_threes(recorder, "max_pool_threes_grad", c, lanes, {f32(0, y), index, f32(2, x)});
+    return recorder.finish(workspace);
+  }
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "index", c, 1, 3);
   } else {
     call(recorder, device_class, "max_pool_index", geometry(c, y), {f32(1, x), index});
   }
   call(recorder, device_class, "max_pool_grad", geometry(c, x), {f32(0, y), index, f32(2, x)});
-  return recorder.finish(TensorType{DType::kI32, y}.bytes());
+  return recorder.finish(workspace);
 }
 
 Plan plan_max_pool2d_grad_grad(DeviceClass device_class, const PoolConfig& c) {
@@ -242,7 +255,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
   const int64_t lanes = lanes_of_threes(device_class, c);
-  if (lanes != 0) return plan_threes("avg", c, lanes);
+  if (lanes != 0) return plan_threes("average", c, lanes);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "average", c, 0, 1);
