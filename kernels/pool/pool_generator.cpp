@@ -140,8 +140,8 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
     taps_ = RDom(0, kernel_w, 0, kernel_h, "taps");
     const Hit h = window_at(x, left, taps_.x, dilation_w, stride_w, dy.dim(0).extent());
     const Hit v = window_at(y, top, taps_.y, dilation_h, stride_h, dy.dim(1).extent());
-    const Expr is_won =
-        h.exists && v.exists && index(h.window, v.window, p) == y * dx.dim(0).extent() + x;
+    taps_.where(v.exists);
+    const Expr is_won = h.exists && index(h.window, v.window, p) == y * dx.dim(0).extent() + x;
     total_(x, y, p) = 0.0f;
     total_(x, y, p) =
         strict_float(total_(x, y, p) + select(is_won, dy(h.window, v.window, p), 0.0f));
@@ -202,12 +202,13 @@ class AvgPoolGrad : public PoolGenerator<AvgPoolGrad> {
     taps_ = RDom(0, kernel_w, 0, kernel_h, "taps");
     const Hit h = window_at(x, left, taps_.x, 1, stride_w, dy.dim(0).extent());
     const Hit v = window_at(y, top, taps_.y, 1, stride_h, dy.dim(1).extent());
+    taps_.where(v.exists);
     const Expr count =
         count_along(h.window * stride_w - left, kernel_w, width, right, counts_padding) *
         count_along(v.window * stride_h - top, kernel_h, height, bottom, counts_padding);
     const Expr share = strict_float(dy(h.window, v.window, p) / cast<float>(count));
     total_(x, y, p) = 0.0f;
-    total_(x, y, p) = strict_float(total_(x, y, p) + select(h.exists && v.exists, share, 0.0f));
+    total_(x, y, p) = strict_float(total_(x, y, p) + select(h.exists, share, 0.0f));
     dx(x, y, p) = total_(x, y, p);
   }
 
