@@ -177,35 +177,71 @@ void take_lanes(std::string& text) {
   }
 }
 
-// ballast_scale(y, sum, whole): y 2^whole, as pointwise_exp.cpp says; `sum` carries 254 + whole in
-// its low bits. Where the CPU has an instruction for it, which rounds once as well, the bits are
-// the same.
-void define_scale(std::string& text) {
-  constexpr std::string_view kCall = "ballast_scale(";
-  constexpr const char* kInstruction =
-      "#if defined(__AVX512F__) && __has_builtin(__builtin_ia32_scalefps512_mask)\n"
-      "  typedef float vector __attribute__((vector_size(64)));\n"
-      "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
-      "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
-      "  return __builtin_astype(value, float16);\n"
-      "#endif\n";
+// A function of floats that the kernels' arithmetic calls (pointwise_exp.cpp). `portable` is its
+// body with FLOATS, INTS and WORDS for the types; `instructions` stand for it where the type is
+// float16 and the compiler has `builtin`, and give the same bits.
+struct Function {
+  std::string_view name, parameters, portable, builtin, instructions;
+};
+
+constexpr Function kFunctions[] = {
+    // y 2^whole, rounded once; `sum` carries 254 + whole in its low bits.
+    {"ballast_scale", "FLOATS y, FLOATS sum, FLOATS whole",
+     "  WORDS bits = as_WORDS(sum), first = (bits >> 1) << 23;\n"
+     "  return y * as_FLOATS(first) * as_FLOATS((bits << 23) - first);\n",
+     "__builtin_ia32_scalefps512_mask",
+     "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
+     "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
+     "  return __builtin_astype(value, float16);\n"},
+    // The fraction of x >= 0 in [sqrt(1/2), sqrt(2)), 1 of 0 and infinity. Denormals are scaled up
+    // by 2^23.
+    {"ballast_fraction", "FLOATS x",
+     "  WORDS bits = as_WORDS(x < 1.17549435e-38f ? x * 8388608.0f : x);\n"
+     "  return as_FLOATS(bits - ((bits - 0x3f3504f3u) & 0xff800000u));\n",
+     "__builtin_ia32_getmantps512_mask",
+     "  vector value = __builtin_astype(x, vector);\n"
+     "  value = __builtin_ia32_getmantps512_mask(value, 4, value, 65535, 4);\n"
+     "  uint16 bits = __builtin_astype(value, uint16);\n"
+     "  return as_float16(bits - ((bits - 0x3f3504f3u) & 0xff800000u));\n"},
+    // The exponent that goes with it: -infinity of 0; infinity and NaN are their own.
+    {"ballast_exponent", "FLOATS x, FLOATS fraction",
+     "  WORDS bits = as_WORDS(x < 1.17549435e-38f ? x * 8388608.0f : x) - 0x3f3504f3u;\n"
+     "  FLOATS whole = convert_FLOATS(as_INTS(bits) >> 23);\n"
+     "  whole = x < 1.17549435e-38f ? whole - 23.0f : whole;\n"
+     "  whole = x < INFINITY ? whole : x;\n"
+     "  return x == 0.0f ? (FLOATS)(-INFINITY) : whole;\n",
+     "__builtin_ia32_getexpps512_mask",
+     "  vector value = __builtin_astype(x, vector), part = __builtin_astype(fraction, vector);\n"
+     "  value = __builtin_ia32_getexpps512_mask(value, value, 65535, 4);\n"
+     "  part = __builtin_ia32_getexpps512_mask(part, part, 65535, 4);\n"
+     "  return __builtin_astype(value - part, float16);\n"}};
+
+// Defines `function` for every type that it is called for.
+void define_function(std::string& text, const Function& function) {
+  const std::string call = fmt::format("{}(", function.name);
   std::set<std::string> types;
-  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+  for (size_t at = 0; (at = text.find(call, at)) != std::string::npos;) {
     const std::string type = declared_at(text, at).type;
     types.insert(type);
-    at += kCall.size() - 1;
+    at += function.name.size();
     text.insert(at, "_" + type);
   }
   std::string definitions;
   for (const std::string& type : types) {
-    const std::string words = "uint" + type.substr(std::string_view("float").size());
-    definitions +=
-        fmt::format("static inline {0} ballast_scale_{0}({0} y, {0} sum, {0} whole) {{\n", type);
-    if (type == "float16") definitions += kInstruction;
-    definitions += fmt::format(
-        "  {0} bits = as_{0}(sum), first = (bits >> 1) << 23;\n"
-        "  return y * as_{1}(first) * as_{1}((bits << 23) - first);\n}}\n",
-        words, type);
+    const std::string lanes = type.substr(std::string_view("float").size());
+    std::string body(function.portable);
+    if (type == "float16") {
+      body = fmt::format(
+          "#if defined(__AVX512F__) && __has_builtin({})\n"
+          "  typedef float vector __attribute__((vector_size(64)));\n{}#else\n{}#endif\n",
+          function.builtin, function.instructions, function.portable);
+    }
+    body = fmt::format("static inline FLOATS {}_FLOATS({}) {{\n{}}}\n", function.name,
+                       function.parameters, body);
+    replace_all(body, "FLOATS", type);
+    replace_all(body, "INTS", "int" + lanes);
+    replace_all(body, "WORDS", "uint" + lanes);
+    definitions += body;
   }
   text.insert(text.find("\n// Address spaces") + 1, definitions);
 }
@@ -290,7 +326,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (rules.streams) stream_results(text);
   define_streams(text);
   take_lanes(text);
-  define_scale(text);
+  for (const Function& function : kFunctions) define_function(text, function);
   if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;

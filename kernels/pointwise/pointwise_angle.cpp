@@ -166,7 +166,7 @@ Expr erfc_f32(const Expr& x) {
       polynomial(u, {-4.0057955e-4f, -1.22993076e-3f, 1.31352528e-3f, 8.63168436e-3f, -8.059876e-3f,
                      -5.42042995e-2f, 0.164055347f, -0.166031425f, -9.27639809e-2f, 1.27697839f});
   const Exponent e = split_exponent(-1.0f * square);
-  const Expr power = small_expm1(e.rest) + 1.0f;
+  const Expr power = exp_near(e.rest);
   const Expr value = scaled(fma_f32(-1.0f * lost, power, power) * (p / (1.0f + a + a)), e);
   return select(lt(x, 0.0f), 2.0f - value, value);
 }
@@ -193,11 +193,11 @@ Expr gelu_argument(const Expr& x) {
 
 }  // namespace
 
-// Beyond 9.5 the gate is 0 or 1 to f32. There nothing may become a denormal on the way: each costs
-// as much as the rest of the vector many times over.
+// Below -9.5 the gate is 0 to f32. There nothing may become a denormal on the way: each costs as much
+// as the rest of the vector many times over.
 Expr gelu_tanh_f32(const Expr& x) {
-  const Expr near = at_least(at_most(x, 9.5f), -9.5f);
-  return times_sigmoid_f32(select(lt(x, -9.5f), 0.0f, x), gelu_argument(near));
+  const Expr factor = select(lt(x, -9.5f), 0.0f, x);
+  return times_sigmoid_f32(factor, gelu_argument(at_least(x, -9.5f)));
 }
 
 Expr gelu_tanh_slope_f32(const Expr& x) {

@@ -1,4 +1,5 @@
-// exp, log and their kin: Cephes' polynomials, evaluated with fma.
+// exp, log and their kin. Polynomials are by Estrin's scheme: half as long a chain of fma as
+// Horner's.
 #include "kernels/pointwise/pointwise_math_internal.h"
 
 using Halide::Expr;
@@ -10,7 +11,11 @@ namespace {
 constexpr float kRound = 12583166.0f;  // 1.5 2^23 + 254
 constexpr float kLowest = -110.0f;     // even times 110 the exponential is nothing
 
-Expr minus_abs(const Expr& x) { return as_float(bits_of(x) | word(kSignBit)); }
+// One of the functions of kernel_source.cpp.
+Expr call(const char* function, const std::vector<Expr>& args) {
+  using Halide::Internal::Call;
+  return Call::make(Halide::Float(32), function, args, Call::PureExtern);
+}
 
 }  // namespace
 
@@ -26,26 +31,34 @@ Exponent split_exponent2(const Expr& x) {
   return {sum, whole, x - whole};
 }
 
+// With the largest relative error of exp made least, 3e-9; exp_near rounds one time less.
 Expr small_expm1(const Expr& r) {
-  const Expr p = polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
-                                4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
-  return fma_f32(p, r * r, r);
+  const Expr z = r * r;
+  const Expr low = fma_f32(r, 0.166665211f, 0.49999994f);
+  const Expr high = fma_f32(z, 0.00138186989f, fma_f32(r, 0.00836871564f, 0.0416682921f));
+  return fma_f32(z, fma_f32(z, high, low), r);
+}
+
+Expr exp_near(const Expr& r) {
+  const Expr z = r * r;
+  const Expr low = fma_f32(r, 0.49999994f, 1.0f);
+  const Expr middle = fma_f32(r, 0.0416682921f, 0.166665211f);
+  const Expr high = fma_f32(r, 0.00138186989f, 0.00836871564f);
+  return fma_f32(r, fma_f32(z, fma_f32(z, high, middle), low), 1.0f);
 }
 
 Expr scaled(const Expr& y, const Exponent& exponent) {
-  return Halide::Internal::Call::make(Halide::Float(32), "ballast_scale",
-                                      {y, exponent.sum, exponent.whole},
-                                      Halide::Internal::Call::PureExtern);
+  return call("ballast_scale", {y, exponent.sum, exponent.whole});
 }
 
 Expr exp_f32(const Expr& x) {
   const Exponent e = split_exponent(at_least(at_most(x, 89.0f), kLowest));
-  return scaled(small_expm1(e.rest) + 1.0f, e);
+  return scaled(exp_near(e.rest), e);
 }
 
 Expr exp2_f32(const Expr& x) {
   const Exponent e = split_exponent2(at_least(at_most(x, 129.0f), -151.0f));
-  return scaled(small_expm1(e.rest * kLn2) + 1.0f, e);
+  return scaled(exp_near(e.rest * kLn2), e);
 }
 
 namespace {
@@ -90,56 +103,70 @@ Expr tanh_f32(const Expr& x) {
   return copysign_f32(h / (h + 1.0f), x);
 }
 
-// The exponential of -|x| never overflows, so that small results keep their precision; the factor
-// is in before a result becomes a denormal.
+namespace {
+
+constexpr float kGateIsOne = 18.0f;  // from here on the gate rounds to 1
+
+// sigmoid(x) = gate 2^n, the exponential's n, for x up to kGateIsOne: so small results keep their
+// precision.
+struct Gate {
+  Expr value;
+  Exponent exponent;
+};
+
+Gate split_sigmoid(const Expr& x) {
+  const Exponent e = split_exponent(x);
+  const Expr power = exp_near(e.rest);
+  return {power / (1.0f + scaled(power, e)), e};
+}
+
+}  // namespace
+
+// The factor is in before a result becomes a denormal.
 Expr times_sigmoid_f32(const Expr& factor, const Expr& x) {
-  const Exponent e = split_exponent(at_least(minus_abs(x), kLowest));
-  const Expr power = small_expm1(e.rest) + 1.0f;
-  const Expr numerator = select(lt(x, 0.0f), scaled(power * factor, e), factor);
-  return numerator / (1.0f + scaled(power, e));
+  const Gate gate = split_sigmoid(at_most(x, kGateIsOne));
+  return scaled(factor * gate.value, gate.exponent);
+}
+
+Expr silu_f32(const Expr& x) {
+  const Expr from = at_least(x, -150.0f);  // where it is 0 already
+  return times_sigmoid_f32(from, from);
 }
 
 Expr sigmoid_f32(const Expr& x) {
-  const Expr e = exp_f32(minus_abs(x));
-  return select(lt(x, 0.0f), e, 1.0f) / (1.0f + e);
+  const Gate gate = split_sigmoid(at_least(at_most(x, kGateIsOne), kLowest));
+  return scaled(gate.value, gate.exponent);
 }
 
 namespace {
 
-// log(x) = exponent ln 2 + (f + tail), x = 2^exponent (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
-struct Logarithm {
-  Expr exponent, f, tail;
-};
-
-// x = 2^exponent fraction with the fraction in [sqrt(1/2), sqrt(2)), for normal x.
+// x = 2^exponent fraction with the fraction in [sqrt(1/2), sqrt(2)), for x >= 0. The exponent of 0
+// is -infinity, that of infinity and NaN is x itself; their fraction is finite, so that limits come
+// out of the sums below by themselves.
 struct Normal {
   Expr exponent, fraction;
 };
 
 Normal split_normal(const Expr& x) {
-  const Expr bits = bits_of(x);
-  const Expr shifted = bits - word(0x3f3504f3);  // the bits of sqrt(1/2)
-  const Expr e = Halide::reinterpret(Halide::Int(32), shifted) >> 23;
-  return {Halide::cast<float>(e), as_float(bits - (shifted & word(0xff800000)))};
+  const Expr fraction = call("ballast_fraction", {x});
+  return {call("ballast_exponent", {x, fraction}), fraction};
 }
 
-Logarithm split_log(const Expr& x, bool has_denormals = true) {
-  const Expr is_small = lt(x, 1.17549435e-38f);  // denormals are scaled up by 2^23
-  const Normal n = split_normal(has_denormals ? select(is_small, x * 8388608.0f, x) : x);
-  const Expr whole = n.exponent;
-  const Expr f = n.fraction - 1.0f;
-  const Expr z = f * f;
-  const Expr p = polynomial(f, {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f,
-                                -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
-                                2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
-  return {has_denormals ? whole - select(is_small, 23.0f, 0.0f) : whole, f,
-          fma_f32(z, -0.5f, p * f * z)};
-}
+// log(x) = exponent ln 2 + (f + tail), x = 2^exponent (1 + f). The exponent of a negative x is NaN.
+struct Logarithm {
+  Expr exponent, f, tail;
+};
 
-// `finite` is right for positive numbers.
-Expr with_limits(const Expr& x, const Expr& finite) {
-  const Expr negative = select(eq(x, 0.0f), -kInfinity, kNaN);
-  return select(lt(0.0f, x), select(eq(x, kInfinity), x, finite), negative);
+// log(1 + f) = f - f^2 / 2 + f^3 p(f), the relative error 6e-9.
+Logarithm split_log(const Expr& x) {
+  const Normal n = split_normal(x);
+  const Expr f = n.fraction - 1.0f, z = f * f;
+  const Expr a = fma_f32(f, -0.250008196f, 0.333333313f);
+  const Expr b = fma_f32(f, -0.166234091f, 0.200012416f);
+  const Expr c = fma_f32(f, -0.131596103f, 0.1420158f);
+  const Expr d = fma_f32(f, -0.0763643533f, 0.127622157f);
+  const Expr p = fma_f32(z * z, fma_f32(z, d, c), fma_f32(z, b, a));
+  return {select(lt(x, 0.0f), kNaN, n.exponent), f, fma_f32(z, -0.5f, p * (f * z))};
 }
 
 Expr sum_log(const Logarithm& log, const Expr& correction = Expr()) {
@@ -150,11 +177,11 @@ Expr sum_log(const Logarithm& log, const Expr& correction = Expr()) {
 
 }  // namespace
 
-Expr log_f32(const Expr& x) { return with_limits(x, sum_log(split_log(x))); }
+Expr log_f32(const Expr& x) { return sum_log(split_log(x)); }
 
 Expr log2_f32(const Expr& x) {
   const Logarithm log = split_log(x);
-  return with_limits(x, fma_f32(log.f + log.tail, kLog2E, log.exponent));
+  return fma_f32(log.f + log.tail, kLog2E, log.exponent);
 }
 
 Expr log10_f32(const Expr& x) {
@@ -162,16 +189,17 @@ Expr log10_f32(const Expr& x) {
   constexpr float kHigh = 0.30078125f, kLow = 2.48745664e-4f;  // log10(2)
   const Logarithm log = split_log(x);
   const Expr low = fma_f32(log.exponent, kLow, (log.f + log.tail) * kLog10E);
-  return with_limits(x, fma_f32(log.exponent, kHigh, low));
+  return fma_f32(log.exponent, kHigh, low);
 }
 
-// log(u) + (what rounding u = 1 + x lost) / u
+// log(u) + (what rounding u = 1 + x lost) / u, the latter where log(u) is finite
 Expr log1p_f32(const Expr& x) {
   const Expr u = x + 1.0f;
   const Expr back = u - 1.0f;
   const Expr lost = (1.0f - (u - back)) + (x - back);
-  const Expr finite = sum_log(split_log(u, /*has_denormals=*/false), lost / u);
-  return copysign_f32(with_limits(u, finite), x);
+  const Logarithm log = split_log(u);
+  const Expr is_finite = lt(abs_f32(log.exponent), kInfinity);
+  return copysign_f32(sum_log(log, select(is_finite, lost / u, 0.0f)), x);
 }
 
 namespace {
@@ -202,60 +230,64 @@ Expr atanh_f32(const Expr& x) {
 }
 
 Expr softplus_f32(const Expr& x) {
-  const Expr e = exp_f32(minus_abs(x));
+  const Expr e = exp_f32(-1.0f * abs_f32(x));
   return at_least(x, 0.0f) + log1p_f32(e);
 }
 
 namespace {
 
-// log2(a) for 0 < a < inf as an unevaluated sum, good to some 2^-31 of itself. With
-// s = (m - 1) / (m + 1): log2(m) = 2 / ln 2 (s + s^3 / 3 + s^5 / 5 + ...).
+// log(a) for a >= 0 as an unevaluated sum, good to some 2^-31 of itself; infinite or NaN, `high` is
+// it and `low` is of no account.
 struct DoubleFloat {
   Expr high, low;
 };
 
-DoubleFloat precise_log2(const Expr& a) {
-  constexpr float kHigh = 2.88539004f, kLow = 3.85192598e-8f;  // 2 / ln 2
-  const Expr is_small = lt(a, 1.17549435e-38f);
-  const Normal n = split_normal(select(is_small, a * 8388608.0f, a));
-  const Expr exponent = n.exponent - select(is_small, 23.0f, 0.0f);
-  const Expr m = n.fraction;
-  const Expr f = m - 1.0f, d = m + 1.0f;
-  const Expr inverse = 1.0f / d;
-  const Expr s = f * inverse;
-  const Expr rest = fma_f32(-1.0f * s, m - (d - 1.0f), fma_f32(-1.0f * s, d, f)) * inverse;
-  const Expr w = s * s;
-  const Expr tail =
-      s * w * polynomial(w, {0.262308189f, 0.320598898f, 0.412198583f, 0.577078016f, 0.961796694f});
-  const Expr h = s * kHigh;
-  const Expr l = fma_f32(s, kLow, fma_f32(rest, kHigh, tail)) + fma_f32(s, kHigh, -1.0f * h);
-  const Expr sum = exponent + h;
-  const Expr low = (h - (sum - exponent)) + l;
-  const Expr high = sum + low;
-  return {high, low - (high - sum)};
+// With u = 2 f / (2 + f), log(1 + f) = u + u^3 / 12 + ...; v = u / 2. The residual of u is exact
+// but for one rounding, and counts 1 + v^2 times (the derivative of the sum).
+DoubleFloat precise_log(const Expr& a) {
+  const Normal n = split_normal(a);
+  const Expr f = n.fraction - 1.0f, half = f * 0.5f;
+  const Expr inverse = 1.0f / fma_f32(f, 0.5f, 1.0f);
+  const Expr u = f * inverse, v = half * inverse, w = v * v;
+  const Expr rest = fma_f32(-1.0f * u, half, f - u) * fma_f32(inverse, w, inverse);
+  const Expr p = fma_f32(w * w, fma_f32(w, 0.121389404f, 0.142494068f),
+                         fma_f32(w, 0.200004861f, 0.333333314f));
+  const Expr tail = fma_f32(u * w, p, rest);
+  const Expr high = fma_f32(n.exponent, kLn2High, u);
+  const Expr lost = u - fma_f32(-1.0f * n.exponent, kLn2High, high);
+  return {high, fma_f32(n.exponent, kLn2Low, lost) + tail};
+}
+
+// |x|^y. Beyond the limits of `product` the result is 0 or infinity whatever was lost.
+Expr power_of_abs(const Expr& x, const Expr& y) {
+  const DoubleFloat log = precise_log(abs_f32(x));
+  const Expr exact = y * log.high;
+  const Expr product = at_least(at_most(exact, 95.0f), kLowest);
+  const Expr is_ordinary = eq(product, exact);
+  const Expr lost = fma_f32(y, log.low, fma_f32(y, log.high, -1.0f * exact));
+  const Expr rest = select(is_ordinary, lost, 0.0f);
+  const Expr sum =
+      fma_f32(select(is_ordinary, fma_f32(y, log.low, product), product), kLog2E, kRound);
+  const Expr whole = sum - kRound;
+  const Expr r = fma_f32(whole, -kLn2High, product) + fma_f32(whole, -kLn2Low, rest);
+  const Expr power = scaled(exp_near(r), {sum, whole, r});
+  return select(eq(log.high, 0.0f) || eq(y, 0.0f), 1.0f, power);
 }
 
 }  // namespace
 
+// From 2^24 on every y is whole and even.
 Expr pow_f32(const Expr& x, const Expr& y) {
-  const Expr a = abs_f32(x);
-  const DoubleFloat log = precise_log2(a);
-  const Expr high = select(eq(a, 0.0f), -kInfinity, select(eq(a, kInfinity), kInfinity, log.high));
-  const Expr times = select(eq(a, 1.0f), 0.0f, y);  // else infinity times zero
-  const Expr product = times * high;
-  const Expr lost = fma_f32(times, log.low, fma_f32(times, high, -1.0f * product));
-  const Expr is_ordinary = lt(abs_f32(product), 160.0f);
-  Exponent e = split_exponent2(at_least(at_most(product, 130.0f), -155.0f));
-  const Expr rest = (e.rest + select(is_ordinary, lost, 0.0f)) * kLn2;
-  const Expr magnitude = scaled(small_expm1(rest) + 1.0f, e);
-
-  const Expr half = y * 0.5f;
-  const Expr is_whole = eq(rint_f32(y), y);
-  const Expr is_odd = is_whole && ne(rint_f32(half), half);
-  const Expr sign = select(is_odd, bits_of(x) & word(kSignBit), word(0));
-  const Expr is_nan = ne(x, x) || ne(y, y) || (lt(x, 0.0f) && lt(a, kInfinity) && !is_whole);
-  const Expr result = select(is_nan, kNaN, as_float(bits_of(magnitude) | sign));
-  return select(eq(x, 1.0f) || eq(y, 0.0f), 1.0f, result);
+  constexpr float kEven = 16777216.0f;
+  const Expr limited = at_least(y, -kEven);
+  const Expr whole = Halide::cast<int32_t>(select(lt(limited, kEven), limited, kEven));
+  const Expr is_whole = eq(Halide::cast<float>(whole), at_most(limited, kEven));  // not of a NaN
+  const Expr odd = Halide::reinterpret(Halide::UInt(32), whole) << 31;
+  const Expr sign = select(is_whole, bits_of(x) & odd, word(0));
+  // All but -0 and -infinity; the difference wraps round for positive numbers.
+  const Expr is_negative = bits_of(x) - word(0x80000001u) < word(0x7f7fffffu);
+  const Expr result = as_float(bits_of(power_of_abs(x, y)) | sign);
+  return select(is_negative && !is_whole, kNaN, result);
 }
 
 }  // namespace ballast::kernels

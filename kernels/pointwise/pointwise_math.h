@@ -37,7 +37,9 @@ Halide::Expr sinh_f32(const Halide::Expr& x);
 Halide::Expr cosh_f32(const Halide::Expr& x);
 Halide::Expr tanh_f32(const Halide::Expr& x);
 Halide::Expr sigmoid_f32(const Halide::Expr& x);
+// The product of `factor` and sigmoid(x), for x from -160 on.
 Halide::Expr times_sigmoid_f32(const Halide::Expr& factor, const Halide::Expr& x);
+Halide::Expr silu_f32(const Halide::Expr& x);
 
 Halide::Expr log_f32(const Halide::Expr& x);
 Halide::Expr log2_f32(const Halide::Expr& x);

@@ -12,9 +12,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kLn2 = 0.693147180559945309f;
 constexpr float kLog2E = 1.44269504088896341f;
-// ln 2 in two parts: the first has trailing zeros, so that its product with an exponent is exact.
-constexpr float kLn2High = 0.693359375f;
-constexpr float kLn2Low = -2.12194440e-4f;
+// ln 2 in two parts, both positive: the first has trailing zeros, so that its product with an
+// exponent is exact.
+constexpr float kLn2High = 0.693145752f;
+constexpr float kLn2Low = 1.42860677e-6f;
 
 // By Horner's rule, the highest power first.
 Halide::Expr polynomial(const Halide::Expr& x, std::initializer_list<float> coefficients);
@@ -32,8 +33,9 @@ struct Exponent {
 };
 Exponent split_exponent(const Halide::Expr& x);
 Exponent split_exponent2(const Halide::Expr& x);  // of 2^x, with rest in units of 1
-// exp(rest) - 1 for |rest| <= ln 2 / 2.
+// exp(rest) - 1 and exp(rest) for |rest| <= ln 2 / 2.
 Halide::Expr small_expm1(const Halide::Expr& rest);
+Halide::Expr exp_near(const Halide::Expr& rest);
 // y 2^whole, -252 <= whole <= 254, in two steps: overflows to infinity and underflows through the
 // denormals with one rounding.
 Halide::Expr scaled(const Halide::Expr& y, const Exponent& exponent);
