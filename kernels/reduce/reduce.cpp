@@ -4,6 +4,7 @@
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/reduce/axis.h"
 #include "kernels/reduce/reduce_fused.h"
 
 #include <algorithm>
@@ -141,7 +142,9 @@ Chunking choose_chunking(DeviceClass device_class, const View& view) {
   const int64_t parts =
       is_rows ? view.outer : view.outer * ((view.inner + by_group - 1) / by_group);
   const int64_t unit = is_rows ? kRowStep : 1;
-  const int64_t wanted = chunk_count(device_class, view, parts);
+  // A row that a fused kernel may take whole is taken whole here too: the same bits.
+  const bool is_short = is_rows && view.axis <= kLongestCachedRow;
+  const int64_t wanted = is_short ? 1 : chunk_count(device_class, view, parts);
   const int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
   if (size == 0) return {1, unit};
   return {std::max<int64_t>(1, (view.axis + size - 1) / size), size};
