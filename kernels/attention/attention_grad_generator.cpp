@@ -8,8 +8,8 @@
 // keys; then dq' is one of as many parts. attention_grad_rows and attention_grad_queries bring the
 // sums into the tensors' layout and apply the scale.
 #include "kernels/attention/attention_recipe.h"
-#include "kernels/matmul/matmul_shuffle.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/shuffle.h"
 
 namespace ballast::kernels {
 namespace {
@@ -89,7 +89,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     Func rows("rows");
     rows(l, r, j, db, t, h) =
         source(l, db, min(t * kQueries + j * kLanes + r, query_count - 1), h) * factor;
-    const std::vector<Func> steps = transpose_16x16(rows, l, r, {j, db, t, h});
+    const std::vector<Func> steps =
+        transpose_block(rows, kLanes, sizeof(float), l, r, {j, db, t, h});
     target(l, j, d, t, h) = steps.back()(l, d % kLanes, j, d / kLanes, t, h);
     return steps;
   }
@@ -302,7 +303,7 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
     total(l, r, yv, eb, h) +=
         sums(l, yv % kVectors, first_row + (yv / kVectors) * depth + eb * kLanes + r, n, h);
     block(l, r, yv, eb, h) = total(l, r, yv, eb, h) * factor;
-    std::vector<Func> steps = transpose_16x16(block, l, r, {yv, eb, h});
+    std::vector<Func> steps = transpose_block(block, kLanes, sizeof(float), l, r, {yv, eb, h});
     out(l, eb, y, h) = steps.back()(l, y % kLanes, y / kLanes, eb, h);
     set_sums_layout(sums);
     set_vectors(out);

@@ -5,8 +5,8 @@
 // Lanes are queries. Everything softmax does to a row is then done lane by lane, elements of k and
 // v are broadcast from where they lie, and only q and the result are transposed.
 #include "kernels/attention/attention_recipe.h"
-#include "kernels/matmul/matmul_shuffle.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/shuffle.h"
 
 namespace ballast::kernels {
 namespace {
@@ -74,7 +74,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr last = q.dim(2).extent() - 1;
     block_of_q(l, r, j, db, t, h) =
         q(l, db, min(first + t * tile + j * kLanes + r, last), h) * (scale * kLog2E);
-    turned_q = transpose_16x16(block_of_q, l, r, {j, db, t, h});
+    turned_q = transpose_block(block_of_q, kLanes, sizeof(float), l, r, {j, db, t, h});
     qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
     limits(l, j, t) = cast<float>(min(key_count, first + t * tile + j * kLanes + l + 1 + diagonal));
 
@@ -160,7 +160,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     block_of_out(l, r, yv, eb, h) =
         state(l, yv % vectors, kFirst + eb * kLanes + r, yv / vectors, h) *
         factor(l, yv % vectors, yv / vectors, h);
-    turned_out = transpose_16x16(block_of_out, l, r, {yv, eb, h});
+    turned_out = transpose_block(block_of_out, kLanes, sizeof(float), l, r, {yv, eb, h});
     (*out_)(l, eb, y, h, o) = undef<float>();
     (*out_)(l, eb, y, h, first * out_->dim(2).stride()) =
         turned_out.back()(l, y % kLanes, y / kLanes, eb, h);
