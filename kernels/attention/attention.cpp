@@ -16,11 +16,12 @@ using device::fail;
 using Mask = AttentionConfig::Mask;
 
 constexpr int64_t kLanes = 16;
-constexpr int64_t kMaxDepth = 256;  // what the tiles have room for on their stack
-constexpr int64_t kQueries = 32;    // of a tile
-constexpr int64_t kChunk = 8;       // elements of a row that are registers at a time
-constexpr int64_t kKeyBlock = 64;   // attention_grad_tiles' `block`
-constexpr int64_t kGroups = 8;      // work-groups wanted of attention_grad_tiles
+constexpr int64_t kMaxDepth = 256;    // what the tiles have room for on their stack
+constexpr int64_t kQueries = 32;      // of a tile
+constexpr int64_t kChunk = 8;         // elements of a row that are registers at a time
+constexpr int64_t kKeyBlock = 64;     // attention_grad_tiles' `block`
+constexpr int64_t kGroups = 8;        // work-groups wanted of attention_grad_tiles
+constexpr int64_t kGroupVectors = 8;  // of queries, where work-groups add up parts of dq
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
@@ -173,6 +174,12 @@ bool fits_tiles(DeviceClass device_class, const AttentionConfig& c) {
          std::max(c.depth, c.value_depth) <= kMaxDepth;
 }
 
+// Queries in tiles of two vectors; the others are one of a single vector.
+int64_t in_pairs_of(const AttentionConfig& c) {
+  const int64_t left = c.queries % kQueries;
+  return c.queries - (left > kLanes ? 0 : left);
+}
+
 struct ForwardSlots {
   uint32_t q = 0, k = 1, v = 2, mask = 3, out, lse, workspace;
   explicit ForwardSlots(const AttentionConfig& c) : out(c.mask == Mask::kNone ? 3 : 4) {
@@ -204,8 +211,7 @@ Plan plan_tiles(const AttentionConfig& c) {
       c.scale};
   constexpr size_t kFirst = 3;
   b.add_tile_mask(args);
-  // Tiles of two vectors, and one of a single vector where no more is left.
-  const int64_t left = c.queries % kQueries, in_pairs = c.queries - (left > kLanes ? 0 : left);
+  const int64_t in_pairs = in_pairs_of(c);
   const auto launch = [&](const std::string& kernel, int64_t first, int64_t count) {
     if (count == 0) return;
     std::vector<HostArg> own = args;
@@ -256,13 +262,13 @@ struct GradSums {
               static_cast<int32_t>(b.c.keys), factor, out});
   }
 
-  // Writes dq.
-  void write_queries(Builder& b, uint32_t slot) const {
-    const AttentionConfig& c = b.c;
-    const uint32_t target = b.padded_place(slot, c.queries, c.depth, depth);
-    b.launch("attention_grad_queries", {operand, static_cast<int32_t>(2 * key_rows), c.scale,
-                                        b.vectors(target, c.queries, depth)});
-    b.unpad(target, depth, slot, c.queries, c.depth);
+  // Writes dq to rows of whole vectors in slot `target`: of a head by one work-group where one made
+  // its sums, else by several.
+  void write_queries(Builder& b, uint32_t target) const {
+    const int64_t vectors = ceil_div(b.c.queries, kLanes);
+    b.launch("attention_grad_queries", {operand, static_cast<int32_t>(2 * key_rows),
+                                        static_cast<int32_t>(parts == 1 ? vectors : kGroupVectors),
+                                        b.c.scale, b.vectors(target, b.c.queries, depth)});
   }
 };
 
@@ -270,6 +276,7 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
   const GradSlots slots(c);
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
   const GradSums sums(c, b);
+  const int64_t in_pairs = in_pairs_of(c);
   const int64_t depth = sums.depth, value_depth = sums.value_depth;
   std::vector<HostArg> args{
       b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
@@ -280,21 +287,33 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
       dense(slots.lse, {c.queries, b.groups}),
       dense(slots.delta, {c.queries, b.groups}),
       static_cast<int32_t>(sums.part_keys),
+      int32_t{0},
+      static_cast<int32_t>(in_pairs),
       diagonal_of(c),
       c.scale};
+  constexpr size_t kFirst = 7, kCount = 8;
   b.add_tile_mask(args);
   args.push_back(sums.operand);
   const uint32_t dk = b.padded_place(slots.dk, c.keys, c.depth, depth);
   const uint32_t dv = b.padded_place(slots.dv, c.keys, c.value_depth, value_depth);
+  const uint32_t dq = b.padded_place(slots.dq, c.queries, c.depth, depth);
   const size_t before = b.launch_count();
   b.launch_masked("attention_grad_tiles", args);
+  if (in_pairs < c.queries) {
+    args[kFirst] = static_cast<int32_t>(in_pairs);
+    args[kCount] = static_cast<int32_t>(c.queries);
+    b.launch_masked("attention_grad_single_tiles", args);
+  }
   sums.write_rows(b, 0, c.scale, dk, depth);
   sums.write_rows(b, sums.key_rows, 1.0f, dv, value_depth);
-  // A work-group's sums, zeros first, are its own until it has written their rows.
+  // A work-group's sums, zeros first, are its own until it has written their rows; those of dq are
+  // one part of several if it owns a part of a head's keys.
+  if (sums.parts == 1) sums.write_queries(b, dq);
   b.join_after(b.launch_count() - before);
+  if (sums.parts > 1) sums.write_queries(b, dq);
   b.unpad(dk, depth, slots.dk, c.keys, c.depth);
   b.unpad(dv, value_depth, slots.dv, c.keys, c.value_depth);
-  sums.write_queries(b, slots.dq);
+  b.unpad(dq, depth, slots.dq, c.queries, c.depth);
   return b.finish();
 }
 

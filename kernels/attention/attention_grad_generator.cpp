@@ -33,6 +33,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 64};
+  GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 4>> dout{"dout"};      // the same
@@ -41,6 +42,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   Input<Buffer<float, 2>> lse{"lse"};        // [bh][query]
   Input<Buffer<float, 2>> delta{"delta"};    // [bh][query]
   Input<int> part_keys{"part_keys"};         // whole blocks
+  Input<int> first{"first"};                 // query, after whole pairs of vectors
+  Input<int> query_count{"query_count"};     // queries up to the last tile's
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
 
@@ -51,7 +54,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 
   void generate() {
     key_count = keys.dim(1).extent();
-    query_count = q.dim(2).extent();
+    tile = vectors * kLanes;
     depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
     value_depth = min(values.dim(0).extent(), kMaxVectors * kLanes);
     turned_q = turned(q, scale * kLog2E, qs);
@@ -69,7 +72,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   // elements of a row of q and v; x, y and u count rows, chunks of rows and pairs of vectors.
   Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, n{"n"}, b{"b"}, c{"c"}, d{"d"}, db{"db"}, x{"x"},
       y{"y"}, u{"u"}, row{"row"};
-  Expr key_count, query_count, depth, value_depth;
+  Expr key_count, depth, value_depth;
+  int tile = 0;
   RDom rs;
   Func qs{"qs"}, douts{"douts"}, limits{"limits"}, lses{"lses"}, deltas{"deltas"}, near_k{"near_k"},
       near_v{"near_v"}, s{"s"}, dp{"dp"}, p{"p"}, ds{"ds"}, dq{"dq"}, dk{"dk"}, dv{"dv"};
@@ -78,9 +82,12 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   GeneratorInput<Buffer<float>>* mask_ = nullptr;
   GeneratorOutput<Buffer<float>>* sums_ = nullptr;
 
+  // Query `i` of a tile.
+  Expr query_at(const Expr& t_, const Expr& i) { return first + t_ * tile + i; }
+
   // Keys of a part from here on are hidden from all queries of a tile.
-  Expr key_limit(const Expr& tile) {
-    const Expr seen = min(key_count, tile * kQueries + kQueries + diagonal);
+  Expr key_limit(const Expr& t_) {
+    const Expr seen = min(key_count, query_at(t_, tile) + diagonal);
     return min(seen - n * part_keys, part_keys);
   }
 
@@ -88,7 +95,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   std::vector<Func> turned(Input<Buffer<float, 4>>& source, const Expr& factor, Func target) {
     Func rows("rows");
     rows(l, r, j, db, t, h) =
-        source(l, db, min(t * kQueries + j * kLanes + r, query_count - 1), h) * factor;
+        source(l, db, min(query_at(t, j * kLanes + r), query_count - 1), h) * factor;
     const std::vector<Func> steps =
         transpose_block(rows, kLanes, sizeof(float), l, r, {j, db, t, h});
     target(l, j, d, t, h) = steps.back()(l, d % kLanes, j, d / kLanes, t, h);
@@ -107,7 +114,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   // p and ds of a block, loops trimmed to the keys that may be seen. Queries past the last, and
   // those that attend to nothing (lse = -infinity), get p = 0.
   void define_strips() {
-    const Expr query = t * kQueries + j * kLanes + l, at = min(query, query_count - 1);
+    const Expr query = query_at(t, j * kLanes + l), at = min(query, query_count - 1);
     limits(l, j, t) = cast<float>(min(key_count, query + 1 + diagonal));
     lses(l, j, t, h) = select(query >= query_count, kInfinity, eq(lse(at, h), -kInfinity),
                               kInfinity, lse(at, h) * kLog2E);
@@ -119,8 +126,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     const Expr cc = js.y * kStep + js.x, key = n * part_keys + b * block + cc;
     Expr score = s(l, j, cc, b, t, n, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent();
-      score += (*mask_)(l, j, min(key, key_count - 1), t, h % heads, h / heads) * kLog2E;
+      const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
+      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads) * kLog2E;
     }
     const Expr seen = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
     p(l, j, c, b, t, n, h) = undef<float>();
@@ -132,19 +139,19 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 
   // What a block adds: dq' as rows of elements and lanes of queries, dk and dv as rows of keys.
   void define_additions() {
-    RDom kk(0, block, "kk"), qk(0, kQueries, "qk"), qv(0, kQueries, "qv");
+    RDom kk(0, block, "kk"), qk(0, tile, "qk"), qv(0, tile, "qv");
     kk.where(b * block + kk < key_limit(t));
     const Expr key = n * part_keys + b * block + kk;
     dq(l, j, x, y, b, t, n, h) = 0.0f;
     dq(l, j, x, y, b, t, n, h) = fused_multiply_add(
         keys(y * kStep + x, key, h), ds(l, j, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
     const auto add = [&](Func sum, RDom i, Func strip, Input<Buffer<float, 4>>& rows) {
-      i.where(t * kQueries + i < query_count);
+      i.where(query_at(t, i) < query_count);
       const Expr vector = min(u * kVectors + j, min(rows.dim(1).extent(), kMaxVectors) - 1);
       sum(l, j, x, y, u, b, t, n, h) = 0.0f;
       sum(l, j, x, y, u, b, t, n, h) =
           fused_multiply_add(strip(i % kLanes, i / kLanes, y * kStep + x, b, t, n, h),
-                             rows(l, vector, t * kQueries + i, h), sum(l, j, x, y, u, b, t, n, h));
+                             rows(l, vector, query_at(t, i), h), sum(l, j, x, y, u, b, t, n, h));
     };
     add(dk, qk, ds, q);
     add(dv, qv, p, dout);
@@ -155,7 +162,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void define_sums() {
     define_additions();
     const Expr pairs = (max(depth, value_depth) + kQueries - 1) / kQueries;
-    const Expr tiles = (query_count + kQueries - 1) / kQueries;
+    const Expr tiles = (query_count - first + tile - 1) / tile;
     rs = RDom(
         {{0, kStep}, {0, block / kStep}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
         "rs");
@@ -169,14 +176,17 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     // Rows: dk of a pair of vectors after the other, dv, dq' tile by tile.
     const Expr key_row = rs[2] * part_keys + b_ * block + rs[1] * kStep + rs[0];
     const Expr end = sums_->dim(2).extent();
-    const Expr place = select(what == 0, 2 * pairs * part_keys + t_ * depth + element + rs[0],
-                              what == 1, key_row, pairs * part_keys + key_row);
+    const Expr place =
+        select(what == 0, 2 * pairs * part_keys + (first / kQueries + t_) * depth + element + rs[0],
+               what == 1, key_row, pairs * part_keys + key_row);
     const Expr target = unsafe_promise_clamped(place, 0, end - 1);
     Func sums = *sums_;
-    sums(l, j, row, n, h) = 0.0f;
-    sums(l, j, target, n, h) += select(what == 0, dq(l, j, rs[0], element / kStep, b_, t_, n, h),
-                                       what == 1, dk(l, j, rs[0], rs[1], rs[2], b_, t_, n, h),
-                                       dv(l, j, rs[0], rs[1], rs[2], b_, t_, n, h));
+    // Tiles of one vector come after those of two; dq' of a vector past the last is never read.
+    sums(l, j, row, n, h) = vectors == kVectors ? Expr(0.0f) : undef<float>();
+    const Expr vector = min(j, vectors - 1);
+    sums(l, j, target, n, h) += select(
+        what == 0, dq(l, vector, rs[0], element / kStep, b_, t_, n, h), what == 1,
+        dk(l, j, rs[0], rs[1], rs[2], b_, t_, n, h), dv(l, j, rs[0], rs[1], rs[2], b_, t_, n, h));
   }
 
   void set_layouts() {
@@ -206,8 +216,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
           .store_in(MemoryType::Register)
           .bound_extent(x, kStep)
           .bound_extent(y, 1);
-      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
-      f.bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
+      f.bound_extent(j, f.name() == dq.name() ? int(vectors) : kVectors).bound_extent(b, 1);
+      f.bound_extent(t, 1).bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
     }
     dq.update().reorder(l, j, x, RVar("kk$x")).vectorize(l).unroll(j).unroll(x);
     dk.bound_extent(u, 1).update().reorder(l, j, x, RVar("qk$x")).vectorize(l).unroll(j).unroll(x);
@@ -217,7 +227,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void schedule_tiles() {
     for (Func f : {qs, douts, limits, lses, deltas}) {
       f.compute_at(*sums_, rs[5]).store_in(MemoryType::Stack).vectorize(l);
-      f.bound_extent(j, kVectors).bound_extent(t, 1).unroll(j);
+      f.bound_extent(j, vectors).bound_extent(t, 1).unroll(j);
       if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
     for (Func f : {qs, douts}) {
@@ -234,7 +244,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void schedule_strips() {
     for (Func f : {p, ds}) {
       f.compute_at(*sums_, rs[4]).store_in(MemoryType::Stack).bound_storage(c, block);
-      f.bound_extent(j, kVectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
+      f.bound_extent(j, vectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
       f.bound_extent(h, 1).vectorize(l).unroll(j);
       f.update().reorder(l, j, js.x, js.y).vectorize(l).unroll(j).unroll(js.x);
       f.update().never_partition_all();
@@ -243,11 +253,11 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       f.compute_at(f.name() == near_k.name() ? p : ds, js.y).store_in(MemoryType::Stack);
       f.bound_extent(c, kStep).bound_extent(b, 1).bound_extent(n, 1).bound_extent(h, 1);
       f.bound_storage(d, (kMaxVectors + 1) * kLanes);
-      f.vectorize(d, kLanes, TailStrategy::RoundUp).unroll(c);
+      f.split(d, db, d, kLanes, TailStrategy::RoundUp).reorder(d, c, db).vectorize(d).unroll(c);
     }
     for (Func f : {s, dp}) {
       f.compute_at(f.name() == s.name() ? p : ds, js.y).store_in(MemoryType::Register);
-      f.bound_extent(j, kVectors).bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1);
+      f.bound_extent(j, vectors).bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1);
       f.bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(c);
       f.update()
           .reorder(l, j, c, RVar(f.name() == s.name() ? "k$x" : "e$x"))
@@ -292,6 +302,7 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
 
   Input<Buffer<float, 5>> sums{"sums"};
   Input<int> first_row{"first_row"};
+  Input<int> group_vectors{"group_vectors"};  // of queries, a work-group's
   Input<float> factor{"factor"};
   Output<Buffer<float, 4>> out{"out"};
 
@@ -308,7 +319,7 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
     set_sums_layout(sums);
     set_vectors(out);
     out.split(y, yv, r, kLanes, TailStrategy::GuardWithIf)
-        .split(yv, yo, yv, 8, TailStrategy::GuardWithIf)
+        .split(yv, yo, yv, group_vectors, TailStrategy::GuardWithIf)
         .reorder(l, r, eb, yv, yo, h)
         .gpu_blocks(yo, h)
         .vectorize(l)

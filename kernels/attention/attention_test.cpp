@@ -206,6 +206,7 @@ TEST(Attention, SizesAroundTileEdges) {
   for (int64_t n : {7, 8, 9, 31, 32, 33, 64, 97}) check_case({1, 2, n, n, 16, 16});
   for (int64_t keys : {63, 65, 127, 128, 129, 257, 513}) check_case({1, 1, 25, keys, 32, 32});
   for (int64_t queries : {255, 257, 520}) check_case({1, 1, queries, 29, 32, 32});
+  check_case({1, 2, 40, 70, 64, 48});  // a tile of one vector after one of two
 }
 
 TEST(Attention, DepthsThatAreNoWholeVectors) {
@@ -344,7 +345,10 @@ TEST(Attention, JoinedLaunchesAreStitchedTogether) {
     }
   }
   EXPECT_EQ(plan_attention(DeviceClass::kCpu, c).launches.size(), 1u);
-  EXPECT_EQ(plan_attention_grad(DeviceClass::kCpu, c).launches.size(), 2u);
+  EXPECT_EQ(plan_attention_grad(DeviceClass::kCpu, c).launches.size(), 1u);
+  // Keys in parts, whose dq are added up once all are there.
+  const AttentionConfig parted = config_of({1, 2, 40, 200, 16, 16});
+  EXPECT_EQ(plan_attention_grad(DeviceClass::kCpu, parted).launches.size(), 2u);
 }
 
 TEST(Attention, RefusesMasksThatDoNotBroadcast) {

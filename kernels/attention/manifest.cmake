@@ -8,6 +8,8 @@ foreach(mask "" _mask)
                  PARAMS vectors=1 ${params})
   ballast_kernel(attention_grad_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
                  PARAMS ${params})
+  ballast_kernel(attention_grad_single_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
+                 PARAMS vectors=1 ${params})
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
   ballast_kernel(attention_out${mask} CLASSES gpu GENERATOR attention_sum PARAMS ${params})
   ballast_kernel(attention_dq${mask} CLASSES gpu GENERATOR attention_sum
