@@ -12,6 +12,11 @@ ballast_kernel(matmul_12x32_plain CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=12 vectors=2 plain=true)
 ballast_kernel(matmul_12x32_packing CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=12 vectors=2 plain=true packs=true)
+ballast_kernel(matmul_8x48 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=8 vectors=3)
+ballast_kernel(matmul_8x48_plain CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=8 vectors=3 plain=true)
+ballast_kernel(matmul_8x48_columns CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=8 vectors=3 plain=true columns=true)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned)
 ballast_kernel(matmul_1x256 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=1 vectors=16)
 ballast_kernel(matmul_dot CLASSES cpu WIDE GENERATOR matmul_dot)

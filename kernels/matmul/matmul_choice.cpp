@@ -13,6 +13,7 @@ namespace {
 constexpr MatmulTile kTiles[] = {
     {"6x64", 6, 4, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1},
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
+    {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1.02},
     {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
     {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03},
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1}};
@@ -94,6 +95,12 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
   return p;
 }
 
+bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
+  return c.pack == MatmulPack::kColumns && c.tile->has(kMatmulPacking) &&
+         p.lanes(c).extent >= c.tile->lanes() && p.rows(c).extent >= c.tile->rows &&
+         p.k % kMatmulLanes == 0 && p.k <= kMatmulPackedSteps;
+}
+
 // ---- estimates. The figures are those of the machine the schedules were measured on; only their
 // ratios matter.
 
@@ -151,22 +158,99 @@ MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
 }
 
-double tile_ns(const MatmulProblem& p, const MatmulChoice& c) {
+// Rows of tiles in a product, panels of them, and products that groups share out.
+struct Share {
+  int64_t row_tiles, panels, products;
+  int64_t tiles() const { return row_tiles * panels * products; }
+};
+
+// How many tiles a group computes, and what all take.
+struct Grouping {
+  int64_t tiles = 0;
+  double nanoseconds = 0;
+};
+
+// A panel of B is read from afar once per group, so groups are long, but enough to share out.
+int64_t long_group(const Share& share, int64_t most) {
+  constexpr int64_t kGroups = 16, kLong = 16;
+  const int64_t shared = share.tiles() / kGroups;
+  const int64_t wanted = share.panels > 1 ? std::max(shared, kLong) : shared;
+  const int64_t tiles = std::clamp<int64_t>(wanted, 1, most);
+  return ceil_div(share.row_tiles, ceil_div(share.row_tiles, tiles));
+}
+
+// When both of two cores are done. Half of the groups that are left go to the core that asks, and
+// the second begins late: it has to be woken. A product's last groups may have fewer tiles.
+double shared_out_ns(const Share& share, int64_t tiles, double tile, double group) {
+  constexpr double kLateNs = 14000;
+  const int64_t of_product = ceil_div(share.row_tiles, tiles) * share.panels;
+  const auto before_ns = [&](int64_t number) {
+    const int64_t products = number / of_product, own = number % of_product;
+    const int64_t rows = own / share.panels * tiles, last = std::min(tiles, share.row_tiles - rows);
+    const int64_t whole = (products * share.row_tiles + rows) * share.panels;
+    return number * group + (whole + own % share.panels * last) * tile;
+  };
+  double free_at[] = {0, kLateNs}, done = 0;
+  const int64_t groups = of_product * share.products;
+  for (int64_t first = 0; first < groups;) {
+    const int64_t end = first + ceil_div(groups - first, 2);
+    double& core = free_at[free_at[1] < free_at[0]];
+    core += before_ns(end) - before_ns(first);
+    done = std::max(done, core);
+    first = end;
+  }
+  return done;
+}
+
+// `tile`: what two cores take for one.
+Grouping group_tiles(const MatmulProblem& p, const MatmulChoice& c, double tile) {
+  constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
+  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01;
+  const Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
+                       ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
+  const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
+  tile *= inner;
+  // A group's rows of A stay in the second cache.
+  const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
+  const double all = tile * share.tiles();
+  if (all > kLongNs) return {long_group(share, most), all};
+  const double panel = packs_in_groups(p, c) ? 2 * pack_ns(c.pack) : kPanelNs;
+  const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
+  Grouping best;
+  const int64_t fewest = ceil_div(share.row_tiles, most);
+  for (int64_t i = fewest; i <= std::min(share.row_tiles, fewest + kMostGroups); ++i) {
+    const int64_t tiles = ceil_div(share.row_tiles, i);
+    if (tiles == best.tiles) continue;
+    const double ns = shared_out_ns(share, tiles, 2 * tile, group);
+    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, ns};
+  }
+  return best;
+}
+
+double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  if (c.tile->rows == 1) return kStreamingNs;
+  const int64_t pitch = p.lanes(c).k_stride;
+  double ns = kMultiplyAddNs * c.tile->cost;
+  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
+  if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
+  return ns;
+}
+
+// Also chooses how many tiles a group computes.
+double tile_ns(const MatmulProblem& p, MatmulChoice& c) {
   const MatmulSide &rows = p.rows(c), &lanes = p.lanes(c);
   const auto k = static_cast<double>(p.k);
-  const double padded_lanes = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
-  const double padded_rows = ceil_div(rows.extent, c.tile->rows) * c.tile->rows;
-  const double count = p.products();
-  double ns = padded_rows * padded_lanes * k * kMultiplyAddNs * c.tile->cost;
-  if (c.tile->rows == 1) ns = padded_lanes * k * kStreamingNs;
-  if (c.pack == MatmulPack::kNone && k >= 256 && lanes.k_stride % 1024 == 0) ns *= kAliasingPenalty;
-  if (c.pack == MatmulPack::kNone && lanes.k_stride % kMatmulLanes != 0) ns *= kUnalignedPenalty;
-  if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * rows.extent * lanes.extent;
-  if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * rows.extent * lanes.extent;
-  ns = kLaunchNs + ns * count;
+  const double elements = c.tile->rows * c.tile->lanes();
+  const Grouping grouping = group_tiles(p, c, elements * k * multiply_add_ns(p, c));
+  c.tiles_per_group = grouping.tiles;
+  double ns = kLaunchNs + grouping.nanoseconds;
+  const double stored = static_cast<double>(rows.extent) * lanes.extent * p.products();
+  if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * stored;
+  if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * stored;
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
-  if (c.pack != MatmulPack::kNone) {
-    ns += kLaunchNs + padded_lanes * k * pack_ns(c.pack) * p.matrices(lanes);
+  if (c.pack != MatmulPack::kNone && !packs_in_groups(p, c)) {
+    const double padded = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
+    ns += kLaunchNs + padded * k * pack_ns(c.pack) * p.matrices(lanes);
   }
   return ns;
 }

@@ -54,8 +54,9 @@ struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
   const MatmulTile* tile = nullptr;  // nullptr: the general kernel
   MatmulPack pack = MatmulPack::kNone;
-  bool packs_rows = false;  // the other operand is not contiguous along k, and made so
-  double nanoseconds = 0;   // as estimated
+  bool packs_rows = false;      // the other operand is not contiguous along k, and made so
+  int64_t tiles_per_group = 0;  // rows of tiles that a work-group computes, of one panel
+  double nanoseconds = 0;       // as estimated
 };
 
 // A config as the kernels see it.
@@ -86,6 +87,10 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 // Everything that could compute the problem, with estimates. All give the same bits. The epilogue
 // does not enter: fused and unfused products take the same path.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
+
+// Whether, without an epilogue, each work-group packs the panel of B that it reads: one contiguous
+// along few steps of k, which is little beside the tiles of a group.
+bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Whether the choice's kernel can be compiled at run time with a chain behind it.
 bool can_fuse(const MatmulChoice& choice);

@@ -76,7 +76,7 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     }
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",         "12x32",        "1x256",
+  const std::set<std::string> all = {"6x64",         "12x32",        "8x48",  "1x256",
                                      "16x32_turned", "6x64_strided", "vector"};
   EXPECT_EQ(tiles, all);
 }
@@ -104,11 +104,31 @@ std::string tile_of(const MatmulConfig& config) {
 TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   EXPECT_EQ(tile_of({1024, 1024, 1024}), "6x64");
   EXPECT_EQ(tile_of({64, 512, 784, false, true}), "16x32_turned");  // weights [out, in]
-  EXPECT_EQ(tile_of({64, 512, 512}), "6x64");
+  EXPECT_EQ(tile_of({64, 512, 512}), "8x48");
   EXPECT_EQ(tile_of({1024, 1, 1024}), "dot");
   EXPECT_EQ(tile_of({64, 10, 512, false, true}), "dots");
   EXPECT_EQ(tile_of({8, 1024, 1024, false, true}), "dots");
-  EXPECT_EQ(tile_of({8, 1024, 1024}), "6x64");
+  EXPECT_EQ(tile_of({8, 1024, 1024}), "8x48");
+}
+
+// Whatever is estimated, groups hold some tiles, and no more than there are rows of them.
+TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                   {64, 512, 784},
+                                                                   {392, 256, 256},
+                                                                   {61, 67, 53},
+                                                                   {3000, 2000, 1000},
+                                                                   {100000, 64, 64},
+                                                                   {7, 100000, 9}}) {
+    MatmulConfig c{m, n, k};
+    c.batch = {{7, m * k, k * n, m * n}};
+    for (const MatmulChoice& choice : choices_of(c)) {
+      if (choice.tile == nullptr || choice.tile->lanes() == kMatmulLanes) continue;
+      const int64_t rows = choice.swapped ? n : m;
+      EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
+      EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
+    }
+  }
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Writer {
       const Panels panels = in_place ? panels_in_place() : write_panels();
       lanes = panels.operand;
       panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
-                    static_cast<int32_t>(tiles_per_group())};
+                    static_cast<int32_t>(choice_.tiles_per_group)};
     } else {
       lanes = matrix_of(lanes_, true);
     }
@@ -131,12 +131,7 @@ class Writer {
     return choice_.packs_rows && is_plain() && choice_.tile->has(kMatmulColumns) &&
            rows_.stride == 1 && problem_.k <= kFewSteps;
   }
-  // B contiguous along few steps of k: packing a panel is little beside the tiles of a group.
-  bool packs_itself() const {
-    return choice_.pack == MatmulPack::kColumns && is_plain() &&
-           choice_.tile->has(kMatmulPacking) && lanes_.extent >= width() &&
-           problem_.k % kMatmulLanes == 0 && problem_.k <= kMatmulPackedSteps;
-  }
+  bool packs_itself() const { return is_plain() && packs_in_groups(problem_, choice_); }
   // Whether C is written in cache lines, past the caches.
   bool streams() const {
     const Operand c = over_output(slots_.output);
@@ -174,18 +169,6 @@ class Writer {
     if (is_line) return {slot, DType::kF32, {config_.n}, {1}, {}};
     const int64_t along_lanes = choice_.swapped ? 0 : 1;
     return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
-  }
-
-  // Enough groups to share out among the cores, of equally many tiles. A panel of B is read from
-  // afar once per group, so a group is long, but its rows of A stay in the second cache.
-  int64_t tiles_per_group() const {
-    constexpr int64_t kGroups = 16, kLong = 16, kCachedFloats = 384 * 1024;
-    const int64_t rows = choice_.tile->rows, row_tiles = ceil_div(rows_.extent, rows);
-    const int64_t cached = std::max<int64_t>(kCachedFloats / (rows * problem_.k), 1);
-    const int64_t shared = row_tiles * panel_count() * problem_.products() / kGroups;
-    const int64_t wanted = panel_count() > 1 ? std::max(shared, kLong) : shared;
-    const int64_t most = std::clamp<int64_t>(wanted, 1, cached);
-    return ceil_div(row_tiles, ceil_div(row_tiles, most));
   }
 
   Operand matrix_of(const MatmulSide& side, bool lanes_first) const {
