@@ -37,7 +37,8 @@ class Builder {
     for (const Operand& operand : operands_.of_chain) of_chain_.push_back(add(operand));
     base().bind_input("a", {a.parameter()});
     base().bind_input("b", {b.parameter()});
-    const char* const names[] = {"panel_step", "last_panel", "tiles_per_group"};
+    const char* const names[] = {"panel_step", "last_panel", "first_panel", "panels",
+                                 "tiles_per_group"};
     for (size_t i = 0; i < operands_.panels.size(); ++i) {
       base().bind_input(names[i], {Expr(operands_.panels[i])});
     }

@@ -86,6 +86,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
   Halide::GeneratorInput<Halide::Buffer<float, 5>> extra{"extra"};
   Halide::GeneratorInput<int> panel_step{"panel_step"};  // from one panel of B to the next
   Halide::GeneratorInput<int> last_panel{"last_panel"};  // where the last one begins
+  Halide::GeneratorInput<int> first_panel{"first_panel"}, panels{"panels"};  // which to compute
   Halide::GeneratorInput<int> tiles_per_group{"tiles_per_group"};
   Halide::GeneratorInput<int> has_bias{"has_bias"};
   Halide::GeneratorInput<int> activation{"activation"};

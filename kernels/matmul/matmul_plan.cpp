@@ -45,10 +45,9 @@ class Writer {
     Operand lanes;
     if (has_panels()) {
       const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
-      const Panels panels = in_place ? panels_in_place() : write_panels();
+      const Panels panels = in_place ? panels_in_place(choice_.tile->vectors) : write_panels();
       lanes = panels.operand;
-      panel_args = {static_cast<int32_t>(panels.step), static_cast<int32_t>(panels.last),
-                    static_cast<int32_t>(choice_.tiles_per_group)};
+      panel_args = args_of(panels, 0, panel_count() - has_narrow_panel());
     } else {
       lanes = matrix_of(lanes_, true);
     }
@@ -56,8 +55,9 @@ class Writer {
     if (chain_ != nullptr) {
       add_fused({rows, lanes, panel_args, operands_of_chain(), over_output(slots_.output)});
     } else {
-      add_built(rows, lanes, panel_args);
+      add_built(rows, lanes, panel_args, kernel_name());
     }
+    if (has_narrow_panel()) add_narrow_panel(rows);
     return recorder_.finish(workspace_);
   }
 
@@ -65,8 +65,8 @@ class Writer {
   using BatchStrides = std::array<int64_t, kMatmulBatch>;
 
   // The kernel built ahead of time, whose epilogue is a matter of arguments.
-  void add_built(const Operand& rows, const Operand& lanes,
-                 const std::vector<int32_t>& panel_args) {
+  void add_built(const Operand& rows, const Operand& lanes, const std::vector<int32_t>& panel_args,
+                 std::string kernel) {
     std::vector<HostArg> args = {rows, lanes, bias(),
                                  over_output(has_extra() ? slots_.extra : slots_.a)};
     args.insert(args.end(), panel_args.begin(), panel_args.end());
@@ -74,13 +74,25 @@ class Writer {
     args.push_back(static_cast<int32_t>(activation_number(config_.activation)));
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
-    std::string kernel = kernel_name();
     if (has_panels() && packs_itself()) {
       kernel += "_packing";
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
+  }
+
+  // The last lanes where they fill half a panel at most, in the same launch.
+  bool has_narrow_panel() const {
+    if (!has_panels() || !packs_itself()) return false;
+    const int64_t last = lanes_.extent % width();
+    return last > 0 && last <= kMatmulLanes;
+  }
+  void add_narrow_panel(const Operand& rows) {
+    const Panels panels = panels_in_place(1);
+    const int64_t number = ceil_div(lanes_.extent, kMatmulLanes) - 1;
+    add_built(rows, panels.operand, args_of(panels, number, 1), "matmul_12x16");
+    recorder_.join_beside();
   }
 
   // The same kernel with the chain behind it, compiled now.
@@ -199,26 +211,36 @@ class Writer {
     int64_t step = 0, last = 0;  // elements between panels, and to the last
   };
 
-  Panels panels_in_place() const {
-    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, width(),
-                  std::max<int64_t>(lanes_.extent - width(), 0), lanes_.stride);
+  Panels panels_in_place(int64_t vectors) const {
+    const int64_t step = vectors * kMatmulLanes;
+    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, vectors, step,
+                  std::max<int64_t>(lanes_.extent - step, 0), lanes_.stride);
   }
 
-  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t step,
-                int64_t last, int64_t stride = 1) const {
+  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t vectors,
+                int64_t step, int64_t last, int64_t stride = 1) const {
     const Operand operand{slot,
                           DType::kF32,
-                          {kMatmulLanes, choice_.tile->vectors, last + 1, problem_.k},
+                          {kMatmulLanes, vectors, last + 1, problem_.k},
                           {stride, kMatmulLanes * stride, stride, k_stride},
                           {}};
     return {with_batch(operand, batch), step, last};
+  }
+
+  // Of `count` panels, from number `first` on.
+  std::vector<int32_t> args_of(const Panels& panels, int64_t first, int64_t count) const {
+    std::vector<int32_t> args;
+    for (int64_t arg : {panels.step, panels.last, first, count, choice_.tiles_per_group}) {
+      args.push_back(static_cast<int32_t>(arg));
+    }
+    return args;
   }
 
   Panels write_panels() {
     BatchStrides batch{};
     const PackedMatrix packed =
         pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
-    return panels(packed.slot, packed.pitch, batch, packed.panel,
+    return panels(packed.slot, packed.pitch, batch, choice_.tile->vectors, packed.panel,
                   (panel_count() - 1) * packed.panel);
   }
 

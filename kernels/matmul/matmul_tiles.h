@@ -57,7 +57,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
             {0, extents[1]},
             {0, extents[2]},
             {0, tiles_per_group},
-            {0, (out.dim(0).extent() + width - 1) / width},
+            {first_panel, panels},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];

@@ -47,7 +47,7 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
             {0, kLanes},
             {0, kVectors},
             {0, tiles_per_group},
-            {0, (out.dim(0).extent() + kWidth - 1) / kWidth},
+            {first_panel, panels},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar row = r[0], lane = r[1], vector = r[2], tile = r[3], panel = r[4], group = r[5];
