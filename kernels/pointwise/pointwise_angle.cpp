@@ -193,8 +193,8 @@ Expr gelu_argument(const Expr& x) {
 
 }  // namespace
 
-// Below -9.5 the gate is 0 to f32. There nothing may become a denormal on the way: each costs as much
-// as the rest of the vector many times over.
+// Below -9.5 the gate is 0 to f32. There nothing may become a denormal on the way: each costs as
+// much as the rest of the vector many times over.
 Expr gelu_tanh_f32(const Expr& x) {
   const Expr factor = select(lt(x, -9.5f), 0.0f, x);
   return times_sigmoid_f32(factor, gelu_argument(at_least(x, -9.5f)));
