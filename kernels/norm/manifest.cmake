@@ -15,9 +15,12 @@ foreach(row layer:false rms:true)
   ballast_kernel(norm_dx_${kind} GENERATOR norm_dx PARAMS kind=${kind})
   ballast_kernel(norm_parameter_sums_${kind} GENERATOR norm_parameter_sums PARAMS is_rms=${is_rms})
   # Rows in one pass over memory.
-  ballast_kernel(${kind}_norm_rows GENERATOR layer_norm CLASSES cpu PARAMS is_rms=${is_rms})
-  ballast_kernel(${kind}_norm_whole_rows GENERATOR layer_norm CLASSES cpu
-                 PARAMS is_rms=${is_rms} whole_steps=true)
+  foreach(layout rows short_rows)
+    ballast_kernel(${kind}_norm_${layout} GENERATOR layer_norm CLASSES cpu
+                   PARAMS is_rms=${is_rms} layout=${layout})
+    ballast_kernel(${kind}_norm_whole_${layout} GENERATOR layer_norm CLASSES cpu
+                   PARAMS is_rms=${is_rms} layout=${layout} whole_steps=true)
+  endforeach()
   ballast_kernel(${kind}_norm_grad_rows GENERATOR layer_norm_grad CLASSES cpu PARAMS kind=${kind})
 endforeach()
 

@@ -30,7 +30,8 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   const DeviceClass cpu = DeviceClass::kCpu;
   const AxisView view(cpu, {rows, length}, 1);
   constexpr int64_t kStep = 64;  // of `whole_steps`
-  const std::string kernel = kind + (length % kStep == 0 ? "_norm_whole_rows" : "_norm_rows");
+  const std::string kernel =
+      fmt::format("{}_norm_{}{}", kind, length % kStep == 0 ? "whole_" : "", view.short_layout());
   const bool is_rms = kind == "rms";
   const auto parameter = [&](uint32_t slot) { return Operand{slot, kF32, {length}, {1}, {}}; };
   std::vector<HostArg> args = {view.tensor(0), parameter(1), epsilon, view.rows_per_group()};

@@ -87,13 +87,11 @@ class LayerNorm : public AxisGenerator<LayerNorm> {
     gamma.dim(0).set_min(0);
     if (!is_rms) {
       beta_->dim(0).set_min(0);
-      schedule.keep(total);
-      schedule.keep(mean);
+      schedule.keep(total, mean);
       mean_->dim(0).set_bounds(0, y.dim(1).extent());
       schedule.add_output(*mean_, rows_per_group);
     }
-    schedule.keep(squares);
-    schedule.keep(rstd);
+    schedule.keep(squares, rstd);
     rstd_->dim(0).set_bounds(0, y.dim(1).extent());
     schedule.add_output(*rstd_, rows_per_group);
   }

@@ -40,6 +40,10 @@ SourceRules AxisView::rules() const {
   return rules;
 }
 
+bool AxisView::is_short() const {
+  return is_rows_ && device_class_ == DeviceClass::kCpu && axis_ <= kShortRow;
+}
+
 Operand AxisView::tensor(uint32_t slot, DType dtype) const {
   if (is_rows_) return {slot, dtype, {axis_, outer_}, {1, axis_}, {}};
   if (inner_ == 1) return {slot, dtype, {outer_, axis_, 1}, {axis_, 1, outer_ * axis_}, {}};

@@ -3,12 +3,11 @@
 #pragma once
 
 #include "kernels/halide_runtime.h"
+#include "kernels/reduce/row_lengths.h"
 
 #include <string>
 
 namespace ballast::kernels {
-
-constexpr int64_t kLongestCachedRow = 4096;  // elements of a row that a kernel keeps on its stack
 
 // For kernels whose outputs are never the buffers of inputs: values stay in registers.
 inline const SourceRules kNoAliases{/*fp_contract=*/false, /*may_alias=*/false, {}};
@@ -28,6 +27,9 @@ class AxisView {
   SourceRules rules() const;
   // "rows" or "columns": how the kernels' names end.
   const char* layout() const { return is_rows_ ? "rows" : "columns"; }
+  // Rows on CPUs of which kernels that have such a variant take several at once: "short_rows".
+  bool is_short() const;
+  const char* short_layout() const { return is_short() ? "short_rows" : layout(); }
 
   Operand tensor(uint32_t slot, DType dtype = DType::kF32) const;
   // One value by line.

@@ -8,8 +8,6 @@
 
 namespace ballast::kernels {
 
-constexpr int kLongestCachedRow = 4096;  // as in axis.h, which knows no Halide
-
 template <class Derived>
 class AxisGenerator : public Halide::Generator<Derived> {
  public:
@@ -21,7 +19,8 @@ class AxisGenerator : public Halide::Generator<Derived> {
   using Out = Halide::GeneratorOutput<Halide::Buffer<>>;
 
   bool is_gpu() const { return device_class.value() == "gpu"; }
-  bool is_rows() const { return layout.value() == "rows"; }
+  bool is_rows() const { return layout.value() != "columns"; }
+  bool is_short() const { return layout.value() == "short_rows"; }
   template <class Tensor>
   static void set_mins(Tensor& tensor) {
     for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);

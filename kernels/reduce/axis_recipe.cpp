@@ -152,18 +152,15 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
 AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_group)
     : nest_(nest), out_(out) {
   if (!nest.is_gpu) {
-    out.split(nest.row, group_, nest.row, rows_per_group, TailStrategy::GuardWithIf);
-    out.gpu_blocks(group_).never_partition(nest.row);
+    split_rows(out, rows_per_group);
     if (is_tensor()) {
-      out.reorder(nest.r, nest.row, group_);
       if (nest.has_whole_steps) {
         out.split(nest.r, nest.r, inner_, kStep, TailStrategy::RoundUp)
             .vectorize(inner_, kVector)
             .unroll(inner_);
       } else {
-        out.vectorize(nest.r, kVector, TailStrategy::ShiftInwards);
+        vectorize_row(out);
       }
-      out.never_partition(nest.r);
     }
   } else if (is_tensor()) {
     out.split(nest.r, nest.r, inner_, kItems, TailStrategy::GuardWithIf)
@@ -201,6 +198,20 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, co
   split(out, 1, TailStrategy::GuardWithIf);
 }
 
+void AxisSchedule::split_rows(Func func, const Expr& rows_per_group) {
+  func.split(nest_.row, group_, nest_.row, rows_per_group, TailStrategy::GuardWithIf);
+  if (nest_.rows_at_once > 1) {
+    func.split(nest_.row, block_, nest_.row, nest_.rows_at_once, TailStrategy::GuardWithIf);
+    func.never_partition(block_);
+  }
+  func.gpu_blocks(group_).never_partition(nest_.row);
+}
+
+void AxisSchedule::vectorize_row(Func func) {
+  func.vectorize(nest_.r, kVector, TailStrategy::ShiftInwards);
+  if (is_const(nest_.length)) func.never_partition(nest_.r);
+}
+
 void AxisSchedule::vectorize_columns(Stage stage) {
   stage.specialize(is_wide_).vectorize(nest_.i, kVector).unroll(nest_.i);
   for (const Expr& condition : {is_vector_, is_gather_}) {
@@ -210,8 +221,9 @@ void AxisSchedule::vectorize_columns(Stage stage) {
 
 void AxisSchedule::keep(Func per_line) {
   if (nest_.is_rows) {
-    per_line.compute_at(out_, nest_.row);
-    if (!nest_.is_gpu) per_line.store_in(MemoryType::Stack).bound_storage(nest_.row, 1);
+    per_line.compute_at(out_, pass());
+    if (nest_.is_gpu) return;
+    per_line.store_in(MemoryType::Stack).bound_storage(nest_.row, nest_.rows_at_once);
     return;
   }
   per_line.compute_at(out_, nest_.is_gpu ? inner_ : block_).store_in(MemoryType::Stack);
@@ -226,12 +238,29 @@ void AxisSchedule::keep(Fold& fold) {
     if (!nest_.is_gpu) vectorize_columns(update);
     return;
   }
-  fold.lanes_.compute_at(out_, nest_.row);
   if (nest_.is_gpu) {
-    fold.lanes_.gpu_threads(kLane);
+    fold.lanes_.compute_at(out_, nest_.row).gpu_threads(kLane);
     fold.lanes_.update().gpu_threads(kLane);
     return;
   }
+  fold_within(fold, nest_.rows_at_once > 1 ? fold.total_ : out_);
+}
+
+void AxisSchedule::keep(Fold& fold, Func per_line) {
+  if (nest_.rows_at_once > 1) {
+    keep(per_line);
+    fold.total_.compute_at(per_line, nest_.row)
+        .store_in(MemoryType::Stack)
+        .bound_storage(nest_.row, 1);
+    fold_within(fold, per_line);
+  } else {
+    keep(fold);
+    keep(per_line);
+  }
+}
+
+void AxisSchedule::fold_within(Fold& fold, Func consumer) {
+  fold.lanes_.compute_at(consumer, nest_.row);
   fold.lanes_.bound(kLane, 0, kVector).bound(kPart, 0, kUnroll).bound_storage(nest_.row, 1);
   fold.lanes_.store_in(MemoryType::Stack).vectorize(kLane).unroll(kPart);
   fold.lanes_.update(0)
@@ -242,13 +271,13 @@ void AxisSchedule::keep(Fold& fold) {
     fold.lanes_.update(1).reorder(kLane, fold.rest_).vectorize(kLane);
     fold.lanes_.update(2).reorder(kLane, fold.tail_).vectorize(kLane);
   }
-  fold.lane_fold_[0].keep(out_, nest_.row);
+  fold.lane_fold_[0].keep(consumer, nest_.row);
 }
 
 void AxisSchedule::keep_row(Func values, int longest) {
-  values.compute_at(out_, nest_.row).store_in(MemoryType::Stack);
-  values.bound_storage(nest_.r, longest).bound_storage(nest_.row, 1);
-  values.vectorize(nest_.r, kVector, TailStrategy::ShiftInwards).never_partition(nest_.r);
+  values.compute_at(out_, pass()).store_in(MemoryType::Stack);
+  values.bound_storage(nest_.r, longest).bound_storage(nest_.row, nest_.rows_at_once);
+  vectorize_row(values);
 }
 
 void AxisSchedule::add_output(Func per_line, Expr rows_per_group) {
@@ -256,10 +285,8 @@ void AxisSchedule::add_output(Func per_line, Expr rows_per_group) {
     per_line.gpu_blocks(nest_.row).compute_with(out_, nest_.row);
     return;
   }
-  per_line.split(nest_.row, group_, nest_.row, rows_per_group, TailStrategy::GuardWithIf)
-      .gpu_blocks(group_)
-      .never_partition(nest_.row)
-      .compute_with(out_, nest_.row);
+  split_rows(per_line, rows_per_group);
+  per_line.compute_with(out_, nest_.row);
 }
 
 void AxisSchedule::add_by_group(Func func, Expr groups) {

@@ -5,26 +5,34 @@
 //
 // Two layouts of a dense tensor [outer, axis, inner]:
 //   rows     x(r, row): the axis is dense; vectors lie along it. CPUs need at least 16 elements.
+//            "short_rows", for CPUs: each pass takes several rows before the next pass begins, so
+//            that the end of a row's fold, one chain of instructions, runs beside other rows.
 //   columns  x(i, r, o): vectors lie along i, across the axis; i may have any stride.
 // The order of additions depends on the extents only.
 #pragma once
 
 #include "kernels/reduce/lane_fold.h"
+#include "kernels/reduce/row_lengths.h"
 
 #include <string>
 #include <vector>
 
 namespace ballast::kernels {
 
+constexpr int kRowsAtOnce = 8;  // of "short_rows"
+
 struct AxisNest {
   bool is_rows = true, is_gpu = false;
   // Rows on CPUs whose length is whole steps of four vectors: fewer instructions for each.
   bool has_whole_steps = false;
-  Halide::Expr length;  // of the axis
+  int rows_at_once = 1;  // that each pass takes; more for "short_rows"
+  Halide::Expr length;   // of the axis
   Halide::Var r{"r"}, row{"row"}, i{"i"}, o{"o"};
 
   AxisNest(const std::string& layout, bool is_gpu_class)
-      : is_rows(layout == "rows"), is_gpu(is_gpu_class) {}
+      : is_rows(layout != "columns"),
+        is_gpu(is_gpu_class),
+        rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1) {}
   // The coordinates of the element `along` of this line; those of what a line has once.
   std::vector<Halide::Expr> at(const Halide::Expr& along) const;
   std::vector<Halide::Expr> place() const;
@@ -69,6 +77,7 @@ class AxisSchedule {
 
   void keep(Fold& fold);
   void keep(Halide::Func per_line);                 // one value by line
+  void keep(Fold& fold, Halide::Func per_line);     // which nothing but this needs the fold for
   void keep_row(Halide::Func values, int longest);  // a line's values; rows on CPUs only
   void add_output(Halide::Func per_line, Halide::Expr rows_per_group);  // rows only
   // What a CPU's work-group makes once, after its rows; the last dimension of `func`, called like
@@ -76,6 +85,14 @@ class AxisSchedule {
   void add_by_group(Halide::Func func, Halide::Expr groups);
 
  private:
+  void split_rows(Halide::Func func, const Halide::Expr& rows_per_group);
+  // Computes the totals of a fold, and what it needs, in the loop over the rows of `consumer`.
+  void fold_within(Fold& fold, Halide::Func consumer);
+  // The loop whose passes compute what is kept.
+  const Halide::Var& pass() const { return nest_.rows_at_once > 1 ? block_ : nest_.row; }
+  // The last vector moves inwards. Halide makes a loop of its own of the others, unless the length
+  // is known: then compilers see what moves.
+  void vectorize_row(Halide::Func func);
   void vectorize_columns(Halide::Stage stage);
   bool is_tensor() const { return out_.dimensions() == nest_.dimensions(); }
 

@@ -12,7 +12,7 @@ namespace ballast::kernels {
 inline Halide::Expr with_next_row(const AxisNest& nest, const Halide::Expr& value,
                                   const Halide::Expr& element, const Halide::Expr& rows) {
   if (!nest.is_rows || nest.is_gpu) return value;
-  const Halide::Expr next = min(nest.row + 1, rows - 1);
+  const Halide::Expr next = min(nest.row + nest.rows_at_once, rows - 1);
   return with_prefetch(value, Halide::Internal::substitute(nest.row.name(), next, element));
 }
 

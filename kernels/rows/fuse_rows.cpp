@@ -91,7 +91,7 @@ class RowKernel {
       : fused_(fused),
         rows_(rows),
         view_(device_class, {rows.count, rows.length}, 1),
-        nest_("rows", device_class == DeviceClass::kGpu) {
+        nest_(layout(), device_class == DeviceClass::kGpu) {
     nest_.length = static_cast<int>(rows.length);
     nest_.has_whole_steps = !nest_.is_gpu && rows.length % kWholeStep == 0;
   }
@@ -112,6 +112,16 @@ class RowKernel {
     bool is_long;  // a value for each element of a row, not one for all
     Func func;
   };
+
+  // Several rows at once pay where totals wait for totals. With one fold a row mostly waits for
+  // memory, which then is asked for in bursts.
+  std::string layout() const {
+    int folds = 0;
+    for (const FusedStep& step : fused_.steps) {
+      folds += is_softmax(step.op) ? 2 : is_row_reduction(step.op) ? 1 : 0;
+    }
+    return folds > 1 && view_.is_short() ? "short_rows" : "rows";
+  }
 
   bool is_long(const FusedStep::Ref& ref) const {
     return ref.is_input ? rows_.strides[ref.index][0] != 0 : steps_[ref.index].is_long;

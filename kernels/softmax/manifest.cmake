@@ -11,6 +11,13 @@ foreach(layout rows columns)
     ballast_kernel(softmax_${op}_${layout} GENERATOR ${op} PARAMS layout=${layout})
   endforeach()
 endforeach()
+foreach(row softmax:false log_softmax:true)
+  string(REPLACE ":" ";" row ${row})
+  list(GET row 0 op)
+  list(GET row 1 is_log)
+  ballast_kernel(${op}_short_rows GENERATOR softmax CLASSES cpu
+                 PARAMS layout=short_rows is_log=${is_log})
+endforeach()
 # Rows short enough to keep their exponentials.
 foreach(op softmax softmax_cross_entropy_grad)
   string(REPLACE softmax_cross cross generator ${op})

@@ -7,9 +7,9 @@ Plan plan_softmax(DeviceClass device_class, const std::string& op, const Shape& 
                   int64_t axis) {
   const AxisView view(device_class, shape, axis);
   if (view.is_empty()) return {};
-  std::string kernel = op + "_" + view.layout();
+  std::string kernel = op + "_" + view.short_layout();
   const bool is_cached = device_class == DeviceClass::kCpu && op == "softmax" && view.is_rows() &&
-                         view.length() <= kLongestCachedRow;
+                         !view.is_short() && view.length() <= kLongestCachedRow;
   if (is_cached) kernel += "_cached";
   Recorder recorder(view.rules());
   recorder.call(aot_kernel(kernel, device_class), kernel,

@@ -28,7 +28,8 @@ class Softmax : public AxisGenerator<Softmax> {
     });
     out(nest.at_vars()) = line.result();
     AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
-    line.keep(schedule, is_cached ? kLongestCachedRow : 0);
+    const bool is_kept = is_cached || (is_short() && !is_log);
+    line.keep(schedule, !is_kept ? 0 : is_short() ? kShortRow : kLongestCachedRow);
   }
 };
 

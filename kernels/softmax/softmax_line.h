@@ -35,8 +35,7 @@ class SoftmaxLine {
   void keep(AxisSchedule& schedule, int longest) {
     schedule.keep(peak_);
     if (longest > 0) schedule.keep_row(exponential_, longest);
-    schedule.keep(total_);
-    schedule.keep(scale_);
+    schedule.keep(total_, scale_);
   }
 
  private:
