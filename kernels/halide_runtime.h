@@ -51,6 +51,11 @@ struct SourceRules {
   bool streams = false;
 };
 
+// For kernels whose outputs are never the buffers of inputs: values stay in registers. For those of
+// them that compute addresses in inner loops.
+inline const SourceRules kNoAliases{/*fp_contract=*/false, /*may_alias=*/false};
+inline const SourceRules kDirectAccess{false, false, /*direct_access=*/true};
+
 class Recorder {
  public:
   explicit Recorder(SourceRules rules = {}) : rules_(std::move(rules)) {}

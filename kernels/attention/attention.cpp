@@ -164,8 +164,7 @@ class Builder {
   uint32_t mask_slot_;
   Workspace workspace_;
   std::optional<uint32_t> mask_;  // the slot of the mask made ready
-  Recorder recorder_{
-      SourceRules{/*fp_contract=*/false, /*may_alias=*/false, /*direct_access=*/true}};
+  Recorder recorder_{kDirectAccess};
 };
 
 bool fits_tiles(DeviceClass device_class, const AttentionConfig& c) {

@@ -81,7 +81,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
                            int32_t{e.has_bias}, int32_t{e.has_scale}, int32_t{e.has_residual},
                            int32_t{e.has_relu}, static_cast<int32_t>(c.out_channels / c.groups),
                            dense_operand(slot, DType::kF32, y_shape(c))});
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_general", device_class), "conv2d", args);
   return recorder.finish();
 }
@@ -109,7 +109,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
       args.end(),
       {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
        static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_input_grad_general", device_class), "conv2d_input_grad", args);
   return recorder.finish();
 }
@@ -127,7 +127,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
       args.end(),
       {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
        static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_weight_grad_general", device_class), "conv2d_weight_grad", args);
   return recorder.finish();
 }

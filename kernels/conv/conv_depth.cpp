@@ -171,7 +171,7 @@ Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, const Lines& lines, 
   const int64_t channels = c.out_channels / c.groups;
   Operand residual = lines_operand(terms.residual, c, channels, lines);
   if (!e.has_residual) residual.strides.assign(residual.strides.size(), 0);
-  SourceRules rules{false, /*may_alias=*/false, /*direct_access=*/true};
+  SourceRules rules = kDirectAccess;
   rules.streams = should_stream(DeviceClass::kCpu, c.batch * c.out_channels, c.height * c.width,
                                 kStreamedBytes);
   Recorder recorder(rules);
@@ -212,7 +212,7 @@ Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
                terms.scale, terms.shift, residual, number(e.has_bias), number(e.has_scale),
                number(e.has_residual), number(e.has_relu), channel_planes(terms.out, c)});
   const std::string kernel = rows_kernel("conv_depth_rows", c);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
   return recorder.finish();
 }
@@ -221,7 +221,7 @@ Plan plan_weight_rows(const ConvConfig& c) {
   std::vector<HostArg> args = rows_arguments(c, 1);
   args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
   const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
   return recorder.finish();
 }
@@ -233,7 +233,7 @@ Lines weight_lines_of(const ConvConfig& c) {
 }
 
 Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   recorder.call(aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
                 {number(lines.width), number(lines.length), number(lines.margin), flat_planes(1, c),
                  lines_operand(0, c, c.out_channels / c.groups, lines), weights(2, c)});
@@ -266,7 +266,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
   const int64_t channels = c.out_channels / c.groups;
   Operand residual = blocked(terms.residual, c, channels, blocks);
   if (!e.has_residual) residual.strides.assign(6, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
                 {number(c.stride_h),
                  number(c.stride_w),
@@ -301,7 +301,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
   Operand residual = blocked(1, c, 1, r.blocks);
   residual.strides.assign(6, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
                 {number(1),
                  number(1),
@@ -333,7 +333,7 @@ Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   if (is_rows(c)) return plan_weight_rows(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
                       c.dilation_h == 1 && c.dilation_w == 1;
   const std::string kernel = is_3x3 ? "conv_depth_weight_3x3" : "conv_depth_weight";

@@ -259,9 +259,7 @@ Epilogue no_epilogue(const Problem& p) {
   return {{}, unused, unused, unused, residual};
 }
 
-Recorder recorder_of_planes() {
-  return Recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
-}
+Recorder recorder_of_planes() { return Recorder(kDirectAccess); }
 
 // Of a window that is moved by `stride` over dx, the part over dy: the places, relative to the
 // first that dx's element 0 takes, that any phase of dx takes.

@@ -52,7 +52,7 @@ Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
                         {c.kernel_w, c.kernel_h, channels, lanes, c.groups},
                         {1, c.kernel_w, taps, channels * taps, lanes * channels * taps},
                         {}};
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   Workspace scratch(slot + 1);
   const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
   recorder.call(
@@ -75,7 +75,7 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
   const Operand unused{1, DType::kF32, {lanes, c.groups}, {0, 0}, {}};
   Operand residual = dense_planes(1, c, lanes, c.height, c.width);
   residual.strides.assign(5, 0);
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_gradient(recorder, scratch, 0, c);
   recorder.call(
@@ -90,7 +90,7 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
 Plan plan_conv2d_weight_grad_rows(const ConvConfig& c) {
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
-  Recorder recorder(SourceRules{false, /*may_alias=*/false});
+  Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   recorder.call(aot_kernel("conv_weight_rows", DeviceClass::kCpu), "conv_weight_rows",

@@ -256,7 +256,7 @@ Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
   if (!e.has_residual) p.residual.strides.assign(4, 0);
   p.out = planes(slot, c.batch, c.groups, lanes, p.out_h * p.out_w);
 
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   Workspace scratch(slot + 1);
   p.in = pad_input(recorder, scratch, 0, c);
   record(recorder, scratch, p);
@@ -280,7 +280,7 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
   p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
   p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
 
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   Workspace scratch(3);
   p.in = pad_gradient(recorder, scratch, 0, c);
   record(recorder, scratch, p);
@@ -304,7 +304,7 @@ Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
   p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
   p.in = {0, out_w, plane, c.out_channels * plane};
 
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   Workspace scratch(3);
   const int64_t planes_count = c.batch * c.in_channels;
   p.out =

@@ -32,7 +32,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups;
   const int64_t out_h = c.out_h(), out_w = c.out_w(), pixels = out_h * out_w;
   const int64_t taps = channels * c.kernel_h * c.kernel_w, rows = c.batch * out_h;
-  Recorder recorder(SourceRules{false, /*may_alias=*/false, /*direct_access=*/true});
+  Recorder recorder(kDirectAccess);
   Workspace scratch(3);
 
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);

@@ -16,14 +16,6 @@
 namespace ballast::kernels {
 namespace {
 
-SourceRules source_rules() {
-  SourceRules rules;
-  rules.fp_contract = false;
-  rules.may_alias = false;
-  rules.direct_access = true;
-  return rules;
-}
-
 // Writes the plan of one product, its choice made.
 class Writer {
  public:
@@ -294,7 +286,7 @@ class Writer {
     return {target.slot, width, panel};
   }
 
-  Recorder recorder_{source_rules()};
+  Recorder recorder_{kDirectAccess};
   Workspace workspace_;
   DeviceClass device_class_;
   const MatmulConfig& config_;

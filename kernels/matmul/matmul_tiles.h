@@ -36,7 +36,6 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   void generate() {
     // Algorithm.
-    const int width = vectors * kLanes;
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
     Func product("product"), staged("staged");

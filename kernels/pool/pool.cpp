@@ -223,10 +223,8 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const size_t workspace = TensorType{DType::kI32, y}.bytes();
   const int64_t lanes = c.stride_w == 2 ? lanes_of_threes(device_class, c) : 0;
   if (lanes != 0) {
-    if (!getenv("SKIP1"))
-      record_threes(recorder, "pool_threes_place_2", c, lanes, {f32(1, x), index});
-    if (!getenv("SKIP2"))
-      record_threes(recorder, "max_pool_threes_grad", c, lanes, {f32(0, y), index, f32(2, x)});
+    record_threes(recorder, "pool_threes_place_2", c, lanes, {f32(1, x), index});
+    record_threes(recorder, "max_pool_threes_grad", c, lanes, {f32(0, y), index, f32(2, x)});
     return recorder.finish(workspace);
   }
   if (is_by_rows(device_class, c)) {

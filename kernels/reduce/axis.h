@@ -9,9 +9,6 @@
 
 namespace ballast::kernels {
 
-// For kernels whose outputs are never the buffers of inputs: values stay in registers.
-inline const SourceRules kNoAliases{/*fp_contract=*/false, /*may_alias=*/false, {}};
-
 class AxisView {
  public:
   // `axis` counts from 0.
