@@ -131,7 +131,9 @@ TEST(FusedReduce, AllKinds) {
 }
 
 TEST(FusedReduce, MatchesDouble) {
-  for (const auto& [shape, axes] : cases()) {
+  for (const Case& one : cases()) {
+    const Shape& shape = one.shape;
+    const std::vector<int64_t>& axes = one.axes;
     if (is_too_large(2 * elements(shape))) continue;
     FusedPointwise chain = make_chain(shape, {});
     chain.steps.resize(2);
