@@ -63,6 +63,10 @@ inline bool is_simulated() {
 // all their runs taken together, are left out there.
 inline bool is_too_large(int64_t n) { return n > 5000 && is_simulated(); }
 
+// What a step of a chain reads.
+inline FusedStep::Ref input(uint32_t index) { return {true, index}; }
+inline FusedStep::Ref step(uint32_t index) { return {false, index}; }
+
 inline float float_of(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, 4);

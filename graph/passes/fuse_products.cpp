@@ -1,5 +1,6 @@
 #include "graph/ops/fused.h"
 #include "graph/passes.h"
+#include "graph/passes/groups.h"
 
 #include <algorithm>
 #include <optional>
@@ -53,35 +54,17 @@ class Chain {
   size_t steps_ = 0;
 };
 
-bool is_step(const Node& node) {
-  return node.op->name == "fused" || (node.op->is_pointwise && node.op->name != "identity");
-}
-
 class Fuser {
  public:
   explicit Fuser(const Graph& graph)
       : graph_(graph), uses_(graph.use_counts()), producers_(graph.producers()) {}
 
   Graph run() {
-    const size_t count = graph_.nodes().size();
-    std::vector<size_t> products(count, count);  // by node: what it takes in
-    std::vector<bool> is_taken(count);
-    for (size_t i = 0; i < count; ++i) {
-      const auto product = product_for(graph_.nodes()[i]);
-      if (!product) continue;
-      products[i] = *product;
-      is_taken[*product] = true;
-    }
-    Rewrite rewrite(graph_);
-    for (size_t i = 0; i < count; ++i) {
-      const Node& node = graph_.nodes()[i];
-      if (products[i] != count) {
-        add_fused(graph_.nodes()[products[i]], node, rewrite);
-      } else if (!is_taken[i]) {
-        rewrite.keep(node);
-      }
-    }
-    return rewrite.finish();
+    return fuse_pairs(
+        graph_, [&](const Node& node) { return product_for(node); },
+        [&](const Node& before, const Node& node, Rewrite& rewrite) {
+          add_fused(before, node, rewrite);
+        });
   }
 
  private:
@@ -89,7 +72,7 @@ class Fuser {
 
   // The matmul, of this node's shape, that nothing else reads.
   std::optional<size_t> product_for(const Node& node) const {
-    if (!is_step(node) || node.outputs.size() != 1) return std::nullopt;
+    if (!is_pointwise_step(node) || node.outputs.size() != 1) return std::nullopt;
     const TensorType& type = type_of(node.outputs[0]);
     if (type.dtype != DType::kF32 || type.shape.size() < 2) return std::nullopt;
     if (!are_fusable(node.inputs.begin(), node.inputs.end(), type.shape)) return std::nullopt;

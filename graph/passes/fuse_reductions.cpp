@@ -17,25 +17,11 @@ class Fuser {
       : graph_(graph), uses_(graph.use_counts()), producers_(graph.producers()) {}
 
   Graph run() {
-    const size_t count = graph_.nodes().size();
-    std::vector<size_t> chains(count, count);  // by node: what it takes in
-    std::vector<bool> is_taken(count);
-    for (size_t i = 0; i < count; ++i) {
-      const auto chain = chain_before(graph_.nodes()[i]);
-      if (!chain) continue;
-      chains[i] = *chain;
-      is_taken[*chain] = true;
-    }
-    Rewrite rewrite(graph_);
-    for (size_t i = 0; i < count; ++i) {
-      const Node& node = graph_.nodes()[i];
-      if (chains[i] != count) {
-        add_fused(chains[i], node, rewrite);
-      } else if (!is_taken[i]) {
-        rewrite.keep(node);
-      }
-    }
-    return rewrite.finish();
+    return fuse_pairs(
+        graph_, [&](const Node& node) { return chain_before(node); },
+        [&](const Node& before, const Node& node, Rewrite& rewrite) {
+          add_fused(before, node, rewrite);
+        });
   }
 
  private:
@@ -45,10 +31,9 @@ class Fuser {
     const size_t producer = producers_[node.inputs[0]];
     if (producer == graph_.nodes().size() || uses_[node.inputs[0]] != 1) return std::nullopt;
     const Node& chain = graph_.nodes()[producer];
-    const bool is_step = chain.op->is_pointwise && chain.op->name != "identity";
-    if (!is_step && chain.op->name != "fused") return std::nullopt;
+    if (!is_pointwise_step(chain) || chain.outputs.size() != 1) return std::nullopt;
     const TensorType& whole = graph_.value(node.inputs[0]).type;
-    if (chain.outputs.size() != 1 || is_narrow_float(whole.dtype)) return std::nullopt;
+    if (is_narrow_float(whole.dtype)) return std::nullopt;
     const std::vector<int64_t> axes = reduced_axes(node.attrs, whole.shape.size());
     const bool fits = std::all_of(chain.inputs.begin(), chain.inputs.end(), [&](ValueId id) {
       return kernels::is_fusable_before_reduction(graph_.value(id).type.shape, whole.shape, axes);
@@ -56,13 +41,15 @@ class Fuser {
     return fits ? std::optional(producer) : std::nullopt;
   }
 
-  void add_fused(size_t chain, const Node& node, Rewrite& rewrite) const {
-    const Node& before = graph_.nodes()[chain];
-    FusedText text = fused_text(graph_, {chain}, [](const Node&) { return false; });
-    if (before.op->name == "fused") {
-      text.program = string_attr(before.attrs, "program");
-      text.inputs = before.inputs;
+  FusedText text_of(const Node& chain) const {
+    if (chain.op->name == "fused") {
+      return {string_attr(chain.attrs, "program"), chain.where, chain.inputs};
     }
+    return fused_text(graph_, {producers_[chain.outputs[0]]}, [](const Node&) { return false; });
+  }
+
+  void add_fused(const Node& chain, const Node& node, Rewrite& rewrite) const {
+    const FusedText text = text_of(chain);
     const auto& results = rewrite.graph().add_node("fused_reduce",
                                                    {{"program", text.program},
                                                     {"reduction", node.op->name},

@@ -86,4 +86,32 @@ FusedText fused_text(const Graph& graph, const std::vector<size_t>& members,
   return text;
 }
 
+bool is_pointwise_step(const Node& node) {
+  return node.op->name == "fused" || (node.op->is_pointwise && node.op->name != "identity");
+}
+
+Graph fuse_pairs(
+    const Graph& graph, const std::function<std::optional<size_t>(const Node& node)>& taken,
+    const std::function<void(const Node& before, const Node& node, Rewrite&)>& add_fused) {
+  const size_t count = graph.nodes().size();
+  std::vector<size_t> before(count, count);  // by node: what it takes in
+  std::vector<bool> is_taken(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto number = taken(graph.nodes()[i]);
+    if (!number) continue;
+    before[i] = *number;
+    is_taken[*number] = true;
+  }
+  Rewrite rewrite(graph);
+  for (size_t i = 0; i < count; ++i) {
+    const Node& node = graph.nodes()[i];
+    if (before[i] != count) {
+      add_fused(graph.nodes()[before[i]], node, rewrite);
+    } else if (!is_taken[i]) {
+      rewrite.keep(node);
+    }
+  }
+  return rewrite.finish();
+}
+
 }  // namespace ballast::graph

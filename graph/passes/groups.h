@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,14 @@ struct FusedText {
 // Nodes for which `is_alias` holds stand for what they read.
 FusedText fused_text(const Graph& graph, const std::vector<size_t>& members,
                      const std::function<bool(const Node&)>& is_alias);
+
+// A "fused" node, or a pointwise one that computes.
+bool is_pointwise_step(const Node& node);
+
+// The graph in which nodes take in one before them, which nothing else reads: `taken` gives its
+// number, if there is one, and `add_fused` writes both as one node.
+Graph fuse_pairs(
+    const Graph& graph, const std::function<std::optional<size_t>(const Node& node)>& taken,
+    const std::function<void(const Node& before, const Node& node, Rewrite&)>& add_fused);
 
 }  // namespace ballast::graph

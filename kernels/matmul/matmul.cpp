@@ -95,9 +95,7 @@ size_t tuned(DeviceClass device_class, const MatmulConfig& config,
 void check_chain(const MatmulConfig& config, const FusedPointwise& chain) {
   check_steps(chain, is_pointwise_step);
   const bool has_epilogue = config.has_bias || config.has_residual || config.activation != "none";
-  const auto last = static_cast<uint32_t>(chain.steps.size()) - 1;
-  const bool is_one_result =
-      chain.outputs == std::vector<uint32_t>{last} && chain.steps.back().type.dtype == DType::kF32;
+  const bool is_one_result = gives_last_step(chain) && chain.steps.back().type.dtype == DType::kF32;
   if (has_epilogue || config.c_strides || chain.inputs.empty() || !is_one_result ||
       chain.inputs[0].dtype != DType::kF32) {
     fail(Code::kInvalidArgument, "[fused_matmul] this product takes no such chain: {}",

@@ -8,11 +8,6 @@
 namespace ballast::kernels::testing {
 namespace {
 
-using Ref = FusedStep::Ref;
-
-Ref input(uint32_t index) { return {true, index}; }
-Ref step(uint32_t index) { return {false, index}; }
-
 // select(mask, gelu(c + bias) * gate, scale) * scale + c: operands of every form, steps that are
 // read twice, and one of another dtype.
 FusedPointwise make_chain(const Shape& c) {

@@ -122,6 +122,11 @@ void check_steps(const FusedPointwise& fused,
   }
 }
 
+bool gives_last_step(const FusedPointwise& fused) {
+  return !fused.steps.empty() &&
+         fused.outputs == std::vector<uint32_t>{static_cast<uint32_t>(fused.steps.size()) - 1};
+}
+
 std::string text_of(const FusedPointwise& fused) {
   std::string text;
   for (const FusedStep& step : fused.steps) {

@@ -23,6 +23,9 @@ bool is_pointwise_step(const FusedStep& step, const std::vector<DType>& args);
 void check_steps(const FusedPointwise& fused,
                  bool (*is_valid)(const FusedStep& step, const std::vector<DType>& args));
 
+// Whether the chain's one output is its last step.
+bool gives_last_step(const FusedPointwise& fused);
+
 // Steps and outputs as text, for the keys of caches; the name of a chain's kernel.
 std::string text_of(const FusedPointwise& fused);
 std::string typed_text_of(const FusedPointwise& fused);  // the inputs' types before it

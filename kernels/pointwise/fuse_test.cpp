@@ -7,9 +7,6 @@ namespace {
 
 using Ref = FusedStep::Ref;
 
-Ref input(uint32_t index) { return {true, index}; }
-Ref step(uint32_t index) { return {false, index}; }
-
 // The same steps one kernel at a time.
 std::vector<HostTensor> run_separately(DeviceClass c, const FusedPointwise& fused,
                                        const std::vector<HostTensor>& inputs) {

@@ -131,13 +131,13 @@ void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
 
 // A kernel of these, which is named by `kernel` and its lanes.
 void record_threes(Recorder& recorder, const std::string& kernel, const PoolConfig& c,
-                   int64_t lanes, const std::vector<Operand>& operands) {
+                   int64_t lanes, bool averages, const std::vector<Operand>& operands) {
   constexpr int64_t kGroupElements = 32768;
   const int64_t planes = std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
                                              ceil_div(c.planes, kPoolGroups));
   std::vector<HostArg> args;
   for (int64_t value : {c.top, c.left, planes}) args.emplace_back(static_cast<int32_t>(value));
-  if (kernel.find("average") != std::string::npos) add_counts(args, c);
+  if (averages) add_counts(args, c);
   call(recorder, DeviceClass::kCpu, kernel + "_" + std::to_string(lanes), std::move(args),
        operands);
 }
@@ -146,7 +146,7 @@ void record_threes(Recorder& recorder, const std::string& kernel, const PoolConf
 Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) {
   Recorder recorder;
   record_threes(recorder, "pool_threes_" + result + "_" + std::to_string(c.stride_w), c, lanes,
-                {f32(0, x_shape(c)), f32(1, y_shape(c))});
+                result == "average", {f32(0, x_shape(c)), f32(1, y_shape(c))});
   return recorder.finish();
 }
 
@@ -223,8 +223,8 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const size_t workspace = TensorType{DType::kI32, y}.bytes();
   const int64_t lanes = c.stride_w == 2 ? lanes_of_threes(device_class, c) : 0;
   if (lanes != 0) {
-    record_threes(recorder, "pool_threes_place_2", c, lanes, {f32(1, x), index});
-    record_threes(recorder, "max_pool_threes_grad", c, lanes, {f32(0, y), index, f32(2, x)});
+    record_threes(recorder, "pool_threes_place_2", c, lanes, false, {f32(1, x), index});
+    record_threes(recorder, "max_pool_threes_grad", c, lanes, false, {f32(0, y), index, f32(2, x)});
     return recorder.finish(workspace);
   }
   if (is_by_rows(device_class, c)) {

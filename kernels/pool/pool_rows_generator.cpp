@@ -13,7 +13,6 @@
 #include "kernels/pool/pool_recipe.h"
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 namespace ballast::kernels {
@@ -22,11 +21,10 @@ namespace {
 using namespace Halide;
 
 constexpr int kLanes = 16;
-constexpr int kNone = std::numeric_limits<int>::min();
 
 // What is folded: a sum, a maximum, or for the index of the maximum a pair of numbers that compare
 // as their places do (the larger key wins, the lower index among equal keys).
-class PoolRows : public Generator<PoolRows> {
+class PoolRows : public AveragingGenerator<PoolRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<std::string> result{"result", "max"};  // or index, average
@@ -38,12 +36,7 @@ class PoolRows : public Generator<PoolRows> {
       planes_per_group{"planes_per_group"};
 
   void configure() {
-    if (is_average()) {
-      bottom_ = add_input<int>("bottom");
-      right_ = add_input<int>("right");
-      counts_padding_ = add_input<int>("counts_padding");
-      share_ = add_input<float>("share");  // 1 / count where all windows have one, else 0
-    }
+    if (is_average()) add_counts();
     in_ = add_input<Buffer<float>>("in", 3);
     out_ = add_output<Buffer<>>("out", is_index() ? Int(32) : Float(32),
                                 4);  // (x, r, g, p): y = g rows + r
@@ -76,7 +69,7 @@ class PoolRows : public Generator<PoolRows> {
     const Expr place = is_stride_2 ? r * (pitch / 2) + x + at / 2 : r * pitch + x * stride_w + at;
     const Tuple tap = read(is_stride_2 ? source(place, at % 2, g, p) : source(place, g, p));
     total(x, r, g, p) = fold(all(total(x, r, g, p)), tap);
-    (*out_)(x, r, g, p) = is_average() ? average(width, height)
+    (*out_)(x, r, g, p) = is_average() ? average_of(width, height)
                           : is_index() ? Expr(total(x, r, g, p)[1])
                                        : largest(all(total(x, r, g, p)));
   }
@@ -87,8 +80,8 @@ class PoolRows : public Generator<PoolRows> {
     Func out = *out_;
     const Expr is_wide = out_->dim(0).extent() >= kPoolStep;
     if (is_average()) {
-      schedule_rows(out.specialize(is_wide && *share_ != 0.0f), true);
-      schedule_rows(out.specialize(*share_ != 0.0f), false);
+      schedule_rows(out.specialize(is_wide && have_one_count()), true);
+      schedule_rows(out.specialize(have_one_count()), false);
     }
     schedule_rows(out.specialize(is_wide), true);
     schedule_rows(out, false);
@@ -127,7 +120,7 @@ class PoolRows : public Generator<PoolRows> {
   }
 
   Tuple none() const {
-    if (is_index()) return Tuple(Expr(kNone), Expr(-1));
+    if (is_index()) return Tuple(Expr(kNoKey), Expr(-1));
     return Tuple(is_average() ? Expr(0.0f) : Expr(-INFINITY));
   }
 
@@ -164,13 +157,9 @@ class PoolRows : public Generator<PoolRows> {
       line(place, g, p) = column;
       return;
     }
-    // Integers in the order of the floats; both zeros are one, NaN is the largest.
-    const Expr bits = reinterpret<int>(column[0]);
-    const Expr ordered = select(bits == kNone, 0, bits ^ ((bits >> 31) & 0x7fffffff));
-    const Expr key = select(eq(column[0], column[0]), ordered, std::numeric_limits<int>::max());
     const Expr is_padding = column[1] < 0;
-    line(place, g, p) =
-        Tuple(select(is_padding, kNone, key), select(is_padding, -1, column[1] * width + at));
+    line(place, g, p) = Tuple(select(is_padding, kNoKey, ordered_key(column[0])),
+                              select(is_padding, -1, column[1] * width + at));
   }
 
   const Func& add_phases() {
@@ -178,13 +167,10 @@ class PoolRows : public Generator<PoolRows> {
     return phases;
   }
 
-  Expr average(const Expr& width, const Expr& height) {
+  Expr average_of(const Expr& width, const Expr& height) {
     const Expr y = g * out_->dim(1).extent() + r;
-    const Expr count =
-        count_along(x * stride_w - left, kernel_w, width, *right_, *counts_padding_) *
-        count_along(y * stride_h - top, kernel_h, height, *bottom_, *counts_padding_);
-    return select(*share_ != 0.0f, strict_float(total(x, r, g, p) * *share_),
-                  strict_float(total(x, r, g, p) / cast<float>(count)));
+    return average(total(x, r, g, p), x * stride_w - left, y * stride_h - top, kernel_w, kernel_h,
+                   width, height);
   }
 
   void schedule_rows(Stage stage, bool is_wide) {
@@ -198,8 +184,6 @@ class PoolRows : public Generator<PoolRows> {
   }
 
   Var x{"x"}, xo{"xo"}, r{"r"}, g{"g"}, p{"p"}, l{"l"}, v{"v"}, i{"i"};
-  GeneratorInput<int>*bottom_ = nullptr, *right_ = nullptr, *counts_padding_ = nullptr;
-  GeneratorInput<float>* share_ = nullptr;
   GeneratorInput<Buffer<float>>* in_ = nullptr;
   GeneratorOutput<Buffer<>>* out_ = nullptr;
   Func folded{"folded"}, line{"line"}, phases{"phases"}, total{"total"};

@@ -11,7 +11,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,9 +20,8 @@ namespace {
 using namespace Halide;
 
 constexpr int kSide = 3, kRows = kPoolRows;
-constexpr int kNone = std::numeric_limits<int>::min();
 
-class PoolThrees : public Generator<PoolThrees> {
+class PoolThrees : public AveragingGenerator<PoolThrees> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<std::string> result{"result", "max"};  // or place, average
@@ -34,12 +32,7 @@ class PoolThrees : public Generator<PoolThrees> {
   Input<int> top{"top"}, left{"left"}, planes_per_group{"planes_per_group"};
 
   void configure() {
-    if (is_average()) {
-      bottom_ = add_input<int>("bottom");
-      right_ = add_input<int>("right");
-      counts_padding_ = add_input<int>("counts_padding");
-      share_ = add_input<float>("share");  // 1 / count where all windows have one, else 0
-    }
+    if (is_average()) add_counts();
     in_ = add_input<Buffer<float>>("in", 3);
     out_ = add_output<Buffer<>>("out", is_place() ? Int(32) : Float(32), 3);
   }
@@ -69,7 +62,7 @@ class PoolThrees : public Generator<PoolThrees> {
     Func out = *out_;
     out(x, y, p) = undef(out_->type());
     out(window, row, p) = is_place()     ? place_of(values)
-                          : is_average() ? average(fold(values), window, row)
+                          : is_average() ? average_of(fold(values), window, row)
                                          : fold(values);
   }
 
@@ -79,7 +72,7 @@ class PoolThrees : public Generator<PoolThrees> {
       out_->dim(d).set_min(0);
     }
     Stage stage = Func(*out_).update();
-    if (is_average()) tile(stage.specialize(*share_ != 0.0f));
+    if (is_average()) tile(stage.specialize(have_one_count()));
     tile(stage);
     columns.compute_at(*out_, step[2]).reorder(l, i, j).unroll(i).unroll(j);
     taps.compute_at(*out_, step[1]).unroll(t);
@@ -100,7 +93,7 @@ class PoolThrees : public Generator<PoolThrees> {
     return is_place() ? Tuple(Expr(at[0]), Expr(at[1])) : Tuple(Expr(at));
   }
   Expr none(int part) const {
-    if (is_place()) return part == 0 ? Expr(kNone) : Expr(0);
+    if (is_place()) return part == 0 ? Expr(kNoKey) : Expr(0);
     return is_average() ? Expr(0.0f) : Expr(-INFINITY);
   }
 
@@ -128,10 +121,7 @@ class PoolThrees : public Generator<PoolThrees> {
       value = select(wins, next, value);
       place = select(wins, rows[ky][1], place);
     }
-    // Integers in the order of the floats; both zeros are one, NaN is the largest.
-    const Expr bits = reinterpret<int>(value);
-    const Expr ordered = select(bits == kNone, 0, bits ^ ((bits >> 31) & 0x7fffffff));
-    return Tuple(select(eq(value, value), ordered, std::numeric_limits<int>::max()), place);
+    return Tuple(ordered_key(value), place);
   }
   // The upper one of equal elements wins, then the left one.
   static Expr place_of(const std::vector<Tuple>& columns) {
@@ -205,13 +195,9 @@ class PoolThrees : public Generator<PoolThrees> {
             select(is_early(), take(middle, outside, after), column(2))};
   }
 
-  Expr average(const Expr& total, const Expr& window, const Expr& row) {
-    const Expr width = in_->dim(0).extent(), height = in_->dim(1).extent();
-    const Expr count =
-        count_along(window * stride - left, kSide, width, *right_, *counts_padding_) *
-        count_along(row * stride - top, kSide, height, *bottom_, *counts_padding_);
-    return select(*share_ != 0.0f, strict_float(total * *share_),
-                  strict_float(total / cast<float>(count)));
+  Expr average_of(const Expr& total, const Expr& window, const Expr& row) const {
+    return average(total, window * stride - left, row * stride - top, kSide, kSide,
+                   in_->dim(0).extent(), in_->dim(1).extent());
   }
 
   void tile(Stage stage) {
@@ -226,8 +212,6 @@ class PoolThrees : public Generator<PoolThrees> {
   }
 
   Var x{"x"}, y{"y"}, p{"p"}, l{"l"}, j{"j"}, t{"t"}, i{"i"}, v{"v"}, k{"k"};
-  GeneratorInput<int>*bottom_ = nullptr, *right_ = nullptr, *counts_padding_ = nullptr;
-  GeneratorInput<float>* share_ = nullptr;
   GeneratorInput<Buffer<float>>* in_ = nullptr;
   GeneratorOutput<Buffer<>>* out_ = nullptr;
   Func columns{"columns"}, taps{"taps"};

@@ -296,7 +296,7 @@ Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
                        const FusedPointwise& chain, const std::vector<int64_t>& axes,
                        const TensorType& output) {
   check_steps(chain, is_pointwise_step);
-  if (chain.outputs != std::vector<uint32_t>{static_cast<uint32_t>(chain.steps.size()) - 1}) {
+  if (!gives_last_step(chain)) {
     fail(Code::kInvalidArgument, "[fused_reduce] the output is not the last step");
   }
   const TensorType& whole = chain.steps.back().type;

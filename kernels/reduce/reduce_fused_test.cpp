@@ -1,17 +1,12 @@
 // Reductions with a chain in front, compiled at run time: the bits of the chain and then the
 // reduction, and what double gives.
-#include "kernels/test_support.h"
+#include "kernels/reduce/reduce_reference.h"
 
 #include <algorithm>
 #include <set>
 
 namespace ballast::kernels::testing {
 namespace {
-
-using Ref = FusedStep::Ref;
-
-Ref input(uint32_t index) { return {true, index}; }
-Ref step(uint32_t index) { return {false, index}; }
 
 struct Case {
   Shape shape;
@@ -39,11 +34,6 @@ const std::vector<Case>& cases() {
                                         {{4, 1, 70, 1}, {2}},
                                         {{1, 6, 1, 21}, {0, 1, 3}}};
   return all;
-}
-
-Shape without(Shape shape, const std::vector<int64_t>& axes) {
-  for (size_t i = axes.size(); i-- > 0;) shape.erase(shape.begin() + axes[i]);
-  return shape;
 }
 
 HostTensor of_dtype(const HostTensor& floats, DType dtype) {
@@ -99,7 +89,7 @@ std::vector<uint8_t> apart(DeviceClass device_class, const std::string& kind,
 void expect_equal(const std::string& kind, const FusedPointwise& chain,
                   const std::vector<int64_t>& axes, const std::vector<HostTensor>& operands) {
   const TensorType& whole = chain.steps.back().type;
-  const TensorType type{whole.dtype, without(whole.shape, axes)};
+  const TensorType type{whole.dtype, kept_shape(whole.shape, axes)};
   for (DeviceClass c : kClasses) {
     const Plan plan = plan_fused_reduce(c, kind, chain, axes, type);
     EXPECT_EQ(run_plan(plan, operands, type).bytes, apart(c, kind, chain, axes, operands, type))
@@ -131,9 +121,7 @@ TEST(FusedReduce, AllKinds) {
 }
 
 TEST(FusedReduce, MatchesDouble) {
-  for (const Case& one : cases()) {
-    const Shape& shape = one.shape;
-    const std::vector<int64_t>& axes = one.axes;
+  for (const auto& [shape, axes] : cases()) {
     if (is_too_large(2 * elements(shape))) continue;
     FusedPointwise chain = make_chain(shape, {});
     chain.steps.resize(2);
@@ -141,26 +129,15 @@ TEST(FusedReduce, MatchesDouble) {
     chain.outputs = {1};
     const std::vector<HostTensor> operands = operands_of(chain, -1, 1);
     const double p = operands[1].as<float>()[0];
-    const TensorType type{DType::kF32, without(shape, axes)};
-    std::vector<double> want(type.elements());
-    size_t at = 0;
-    const std::vector<float> x = operands[0].as<float>();
-    for_each_index(shape, [&](const std::vector<int64_t>& index) {
-      int64_t to = 0;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d))) {
-          to = to * shape[d] + index[d];
-        }
-      }
-      want[to] += (x[at] - p) * (x[at] - p);
-      ++at;
-    });
-    const double count = static_cast<double>(elements(shape)) / static_cast<double>(want.size());
+    const TensorType type{DType::kF32, kept_shape(shape, axes)};
+    std::vector<double> squares;
+    for (float x : operands[0].as<float>()) squares.push_back((x - p) * (x - p));
+    const std::vector<double> want = reference("mean", shape, axes, squares);
     for (DeviceClass c : kClasses) {
       const auto got =
           run_plan(plan_fused_reduce(c, "mean", chain, axes, type), operands, type).as<float>();
       for (size_t i = 0; i < got.size(); ++i) {
-        EXPECT_NEAR(got[i], want[i] / count, 1e-5 * std::max(1.0, want[i] / count))
+        EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.0, want[i]))
             << class_name(c) << " " << to_string(shape) << " over " << to_string(axes);
       }
     }

@@ -272,7 +272,7 @@ bool is_fusable_row_input(const Shape& input, const Shape& shape) {
 
 Plan plan_fused_rows(DeviceClass device_class, const FusedPointwise& fused) {
   check_steps(fused, is_row_step);
-  if (fused.outputs != std::vector<uint32_t>{static_cast<uint32_t>(fused.steps.size()) - 1}) {
+  if (!gives_last_step(fused)) {
     fail(Code::kInvalidArgument, "[fused_rows] the output is not the last step");
   }
   const Rows rows(fused);
