@@ -7,6 +7,7 @@
 #include <cctype>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ballast::device {
@@ -60,6 +61,9 @@ const std::vector<Family>& families() {
 constexpr std::array kOfWorkItems = {"get_global_id", "get_global_offset", "get_global_size",
                                      "get_group_id",  "get_local_id",      "get_local_size",
                                      "get_num_groups"};
+// Of 64 bits in global memory: names, and what follows the pointer.
+constexpr std::array<std::pair<const char*, const char*>, 3> kAtomics = {
+    {{"atom_cmpxchg", ", ulong, ulong"}, {"atom_inc", ""}, {"atom_xchg", ", ulong"}}};
 constexpr const char* kOverloadable = "__attribute__((overloadable))";
 constexpr const char* kPure = "__attribute__((overloadable, const))";
 
@@ -132,6 +136,10 @@ std::optional<std::string> declare_builtins(const std::string& text) {
   }
   if (names.count("mem_fence")) {
     out += fmt::format("void {} mem_fence(cl_mem_fence_flags);\n", kOverloadable);
+  }
+  for (const auto& [name, values] : kAtomics) {
+    if (names.count(name) == 0) continue;
+    out += fmt::format("ulong {} {}(volatile __global ulong*{});\n", kOverloadable, name, values);
   }
   for (const Family& family : families()) {
     for (const std::string_view name : family.names) {

@@ -31,6 +31,8 @@ struct DeviceInfo {
   uint64_t buffer_alignment = 0;
   bool has_command_buffer = false;
   bool is_host_unified = false;
+
+  bool is_pocl() const { return platform == "Portable Computing Language"; }
 };
 
 struct DeviceOptions {

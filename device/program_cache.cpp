@@ -99,7 +99,7 @@ struct ProgramCache::Impl {
   ProgramHandle build(const Source& source) {
     const std::string text = source.packs_scalars ? pack_scalars(source.text) : source.text;
     ProgramHandle program;
-    if (device.info().platform == "Portable Computing Language") {
+    if (device.info().is_pocl()) {
       if (const std::optional<std::string> builtins = declare_builtins(text)) {
         program = try_build(*builtins + text, source.options + kWithoutHeader, nullptr);
       }

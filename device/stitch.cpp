@@ -1,138 +1,65 @@
 #include "device/stitch.h"
 
 #include "device/kernel.h"
+#include "device/stitch_program.h"
 #include "device/stitch_source.h"
 #include "device/stream_state.h"
 
-#include <algorithm>
-#include <optional>
-#include <set>
 #include <utility>
 
 namespace ballast::device {
-namespace {
 
-constexpr const char* kEntry = "ballast_stitched";
-
-// A value of `type` from its bits.
-std::string literal(const std::string& type, const Arg& arg) {
-  static const std::set<std::string> integers = {
-      "char",         "uchar",         "short",  "ushort",        "int",
-      "uint",         "long",          "ulong",  "unsigned char", "unsigned short",
-      "unsigned int", "unsigned long", "size_t", "bool"};
-  if (integers.count(type) != 0) return fmt::format("({})0x{:x}UL", type, arg.bits);
-  if (type == "float") return fmt::format("as_float(0x{:x}u)", arg.bits);
-  if (type == "double") return fmt::format("as_double(0x{:x}UL)", arg.bits);
-  if (type == "half") return fmt::format("as_half((ushort)0x{:x})", arg.bits);
-  throw StitchRefusal{fmt::format("a scalar of type \"{}\"", type)};
-}
-
-class Writer {
- public:
-  explicit Writer(size_t binding_count) : binding_count_(binding_count) {}
-
-  void add(const Launch& launch, const std::vector<Operand>& operands) {
-    if (options_ && *options_ != launch.source->options) {
-      throw StitchRefusal{"sources with different compiler options"};
-    }
-    options_ = launch.source->options;
-    unit_.add(*launch.source);
-    const KernelFunction& function = unit_.kernel(*launch.source, launch.kernel);
-    if (function.parameters.size() != launch.args.size()) {
-      throw StitchRefusal{fmt::format("{} has {} parameters, its launch {} arguments",
-                                      launch.kernel, function.parameters.size(),
-                                      launch.args.size())};
-    }
-    const Geometry geometry = geometry_of(launch);
-    const bool has_one_item = launch.local == std::array<uint64_t, 3>{1, 1, 1};
-    if (function.needs_one_item_groups && !has_one_item) {
-      throw StitchRefusal{
-          fmt::format("{} has work-groups of several items that share memory", launch.kernel)};
-    }
-    calls_ += loops(geometry) + function.name + "(_g0, _g1, _g2, _l0, _l1, _l2";
-    for (size_t d = 0; d < 3; ++d) calls_ += fmt::format(", {}", geometry.local[d]);
-    for (size_t d = 0; d < 3; ++d)
-      calls_ += fmt::format(", {}", geometry.global[d] / geometry.local[d]);
-    for (size_t i = 0; i < launch.args.size(); ++i) {
-      calls_ += ", " + argument(launch.args[i], function.parameters[i], operands);
-    }
-    calls_ += ");\n";
-  }
-
-  // One definition for each distinct static buffer, each binding, local memory, and the steps.
-  std::string text() const {
-    std::string parameters, locals, advance;
-    for (size_t i = 0; i < statics_.size(); ++i) {
-      parameters += fmt::format("__global uchar* _s{}, ", i);
-    }
-    for (size_t i = 0; i < binding_count_; ++i) {
-      parameters += fmt::format("__global uchar* _b{0}, ulong _stride{0}, ulong _slots{0}, ", i);
-      locals += fmt::format("  ulong _slot{0} = _backward ? _slots{0} - 1 : 0;\n", i);
-      advance += fmt::format(
-          "    if (_backward) _slot{0} = (_slot{0} == 0 ? _slots{0} : _slot{0}) - 1;\n"
-          "    else if (++_slot{0} == _slots{0}) _slot{0} = 0;\n",
-          i);
-    }
-    return fmt::format(
-        "{}__kernel void {}({}__local ulong16* _shared, ulong _steps, ulong _backward) {{\n{}  for "
-        "(ulong _step = "
-        "0; "
-        "_step < _steps; ++_step) {{\n{}{}  }}\n}}\n",
-        unit_.text(), kEntry, parameters, locals, calls_, advance);
-  }
-
-  const std::vector<BufferPtr>& statics() const { return statics_; }
-  const std::string& options() const { return *options_; }
-  uint64_t local_bytes() const { return local_bytes_; }
-  size_t parameter_bytes() const { return 8 * (statics_.size() + 3 * binding_count_ + 3); }
-
- private:
-  static std::string loops(const Geometry& geometry) {
-    std::string text = "    ";
-    for (const char kind : {'g', 'l'}) {
-      for (int d = 2; d >= 0; --d) {
-        const size_t n = kind == 'g' ? geometry.global[d] / geometry.local[d] : geometry.local[d];
-        text += fmt::format("for (size_t _{0}{1} = 0; _{0}{1} < {2}; ++_{0}{1}) ", kind, d, n);
-      }
-    }
-    return text;
-  }
-
-  std::string argument(const Arg& arg, const KernelParameter& parameter,
-                       const std::vector<Operand>& operands) {
-    if (arg.kind == Arg::Kind::kLocal) {
-      local_bytes_ = std::max(local_bytes_, arg.bits);
-      return "(__local void*)_shared";
-    }
-    if (arg.kind == Arg::Kind::kScalar) return literal(parameter.type, arg);
-    const Operand& operand = operands[arg.slot];
-    if (!operand.buffer) {
-      if (operand.binding >= binding_count_) throw StitchRefusal{"a binding that is not declared"};
-      return fmt::format("(__global void*)(_b{0} + _slot{0} * _stride{0})", operand.binding);
-    }
-    auto at = std::find(statics_.begin(), statics_.end(), operand.buffer);
-    if (at == statics_.end()) at = statics_.insert(at, operand.buffer);
-    return fmt::format("(__global void*)_s{}", at - statics_.begin());
-  }
-
-  size_t binding_count_;
-  StitchUnit unit_;
-  std::string calls_;
-  std::vector<BufferPtr> statics_;
-  std::optional<std::string> options_;
-  uint64_t local_bytes_ = 64;
-};
-
-}  // namespace
+uint32_t stitch_workers(const DeviceInfo& info) { return info.is_pocl() ? info.compute_units : 1; }
 
 struct Stitched::Impl {
   DevicePtr device;
+  SourcePtr source;
   Kernel kernel;
   std::vector<BufferPtr> statics;
   size_t binding_count = 0;
+  uint64_t calls_per_step = 0;
+  uint32_t workers = 1;
+  // With workers: the statics' addresses, those of them that are to be asked for again, the words
+  // by which the workers take turns, and the number of the next call.
+  BufferPtr addresses, turn;
+  std::vector<bool> is_stale;
+  bool is_fresh = true;
+  uint64_t next_call = 0;
+
+  bool has_workers() const { return workers > 1; }
+  // Of the first binding.
+  cl_uint first_parameter() const {
+    return static_cast<cl_uint>(has_workers() ? 3 : statics.size());
+  }
 
   void set_statics() {
-    for (cl_uint i = 0; i < statics.size(); ++i) kernel.set_buffer(i, *statics[i]);
+    for (cl_uint i = 0; i < statics.size() && !has_workers(); ++i) {
+      kernel.set_buffer(i, *statics[i]);
+    }
+  }
+
+  void prepare_workers(Stream& stream) {
+    constexpr uint64_t kZero = 0;
+    if (std::exchange(is_fresh, false)) {
+      stream.fill(*turn, 0, turn->size(), &kZero, sizeof(kZero));
+    }
+    for (uint64_t i = 0; i < statics.size(); ++i) {
+      if (!is_stale[i]) continue;
+      const Launch launch{source,
+                          kAddressEntry,
+                          kAddressEntry,
+                          {1, 1, 1},
+                          {1, 1, 1},
+                          {{Arg::Kind::kBuffer, 0, 0},
+                           {Arg::Kind::kScalar, sizeof(i), 0, i},
+                           {Arg::Kind::kBuffer, 0, 1}}};
+      Buffer* const buffers[] = {addresses.get(), statics[i].get()};
+      stream.submit(launch, buffers, 2);
+      is_stale[i] = false;
+    }
+    kernel.set_buffer(0, *addresses);
+    kernel.set_buffer(1, *turn);
+    kernel.set_scalar(2, &next_call, sizeof(next_call));
   }
 };
 
@@ -140,24 +67,28 @@ Stitched::Stitched(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Stitched::~Stitched() = default;
 
 std::unique_ptr<Stitched> Stitched::make(const DevicePtr& device, const CommandList& list,
-                                         size_t binding_count, std::string* why) {
+                                         size_t binding_count, uint32_t workers, std::string* why) {
+  constexpr size_t kOtherParameters = 4, kTurnBytes = 128;
   try {
-    if (list.has_copies()) throw StitchRefusal{"the list has copies"};
-    if (list.launch_count() == 0) throw StitchRefusal{"the list is empty"};
-    Writer writer(binding_count);
-    for (size_t i = 0; i < list.launch_count(); ++i)
-      writer.add(list.launches()[i], list.operands()[i]);
-    if (writer.parameter_bytes() >
+    const StitchProgram program = write_stitched(list, binding_count, workers > 1);
+    const size_t count = program.statics.size();
+    if (8 * ((workers > 1 ? 3 : count) + 3 * binding_count + kOtherParameters) >
         device_value<size_t>(device->id(), CL_DEVICE_MAX_PARAMETER_SIZE)) {
       throw StitchRefusal{fmt::format("{} buffers are more than a kernel of this device takes",
-                                      writer.statics().size() + binding_count)};
+                                      count + binding_count)};
     }
-    auto impl = std::make_unique<Impl>(Impl{
-        device, Kernel(device->make_kernel(make_source(writer.text(), writer.options()), kEntry)),
-        writer.statics(), binding_count});
+    const SourcePtr source = make_source(program.text, program.options);
+    auto impl = std::make_unique<Impl>(
+        Impl{device, source, Kernel(device->make_kernel(source, kStitchedEntry)), program.statics,
+             binding_count, program.call_count, workers});
+    if (impl->has_workers()) {
+      impl->addresses = Buffer::create(device, sizeof(uint64_t) * std::max<size_t>(count, 1));
+      impl->turn = Buffer::create(device, kTurnBytes);
+      impl->is_stale.resize(count, true);
+    }
     impl->set_statics();
-    const auto local = static_cast<cl_uint>(impl->statics.size() + 3 * binding_count);
-    cl_check(clSetKernelArg(impl->kernel.get(), local, writer.local_bytes(), nullptr),
+    const auto local = static_cast<cl_uint>(impl->first_parameter() + 3 * binding_count);
+    cl_check(clSetKernelArg(impl->kernel.get(), local, program.local_bytes, nullptr),
              "clSetKernelArg");
     return std::unique_ptr<Stitched>(new Stitched(std::move(impl)));
   } catch (const StitchRefusal& refusal) {
@@ -170,15 +101,17 @@ std::unique_ptr<Stitched> Stitched::make(const DevicePtr& device, const CommandL
   return nullptr;
 }
 
-void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, uint64_t n_steps,
-                   bool is_backward) {
+uint32_t Stitched::workers() const { return impl_->workers; }
+
+void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings,
+                   const StitchSteps& steps) {
   stream.begin();
   if (bindings.size() != impl_->binding_count) {
     fail(Code::kInvalidArgument, "[stitch] {} bindings, the list uses {}", bindings.size(),
          impl_->binding_count);
   }
-  if (n_steps == 0) return;
-  auto index = static_cast<cl_uint>(impl_->statics.size());
+  if (steps.count == 0) return;
+  cl_uint index = impl_->first_parameter();
   for (size_t i = 0; i < bindings.size(); ++i) {
     const StitchBinding& binding = bindings[i];
     if (binding.buffer == nullptr || binding.slots == 0) {
@@ -190,21 +123,26 @@ void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings, u
     impl_->kernel.set_scalar(index++, &binding.slots, sizeof(binding.slots));
   }
   for (const BufferPtr& buffer : impl_->statics) stream.use(*buffer);
-  impl_->kernel.set_scalar(index + 1, &n_steps, sizeof(n_steps));
-  const uint64_t backward = is_backward ? 1 : 0;
-  impl_->kernel.set_scalar(index + 2, &backward, sizeof(backward));
-  const size_t one = 1;
+  if (impl_->has_workers()) impl_->prepare_workers(stream);
+  const uint64_t backward = steps.is_backward ? 1 : 0;
+  for (const uint64_t* value : {&steps.first, &steps.count, &backward}) {
+    impl_->kernel.set_scalar(++index, value, sizeof(*value));  // behind the local memory
+  }
+  const size_t one = 1, groups = impl_->workers;
   std::lock_guard lock(stream.state().mutex);
   cl_event event = nullptr;
-  const cl_int code = clEnqueueNDRangeKernel(stream.queue(), impl_->kernel.get(), 1, nullptr, &one,
-                                             &one, 0, nullptr, &event);
+  const cl_int code = clEnqueueNDRangeKernel(stream.queue(), impl_->kernel.get(), 1, nullptr,
+                                             &groups, &one, 0, nullptr, &event);
   stream.end(code, "clEnqueueNDRangeKernel", event, "stitched");
+  impl_->next_call += steps.count * impl_->calls_per_step;
   impl_->device->counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Stitched::rebind(const Buffer* from, const BufferPtr& to) {
-  for (BufferPtr& buffer : impl_->statics) {
-    if (buffer.get() == from) buffer = to;
+  for (size_t i = 0; i < impl_->statics.size(); ++i) {
+    if (impl_->statics[i].get() != from) continue;
+    impl_->statics[i] = to;
+    if (impl_->has_workers()) impl_->is_stale[i] = true;
   }
   impl_->set_statics();
 }

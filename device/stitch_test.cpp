@@ -17,6 +17,8 @@ using testing::upload;
 
 constexpr uint32_t kRows = 6, kColumns = 10;
 constexpr uint64_t kInputSlots = 3, kOutputSlots = 4;
+// More than a device has at a time, too: some begin when others are done.
+constexpr uint32_t kWorkers[] = {1, 2, 3, 40};
 
 // counts[i] += 1 where values[i] > limit: another element type, on all three dimensions.
 Launch count_above(float limit) {
@@ -69,6 +71,19 @@ class StitchTest : public ::testing::Test {
     }
   }
 
+  std::unique_ptr<Stitched> stitch(uint32_t workers) {
+    CommandList list(device_);
+    record(list);
+    std::string why;
+    auto stitched = Stitched::make(device_, list, 2, workers, &why);
+    EXPECT_NE(stitched, nullptr) << why;
+    return stitched;
+  }
+  std::vector<StitchBinding> bindings() const {
+    return {{inputs_.get(), kRows * kColumns * 4, kInputSlots},
+            {outputs_.get(), kRows * 4, kOutputSlots}};
+  }
+
   DevicePtr device_ = open_device();
   BufferPtr inputs_, rows_, state_, counts_, outputs_;
 };
@@ -81,47 +96,103 @@ TEST_F(StitchTest, EqualsTheListBitForBitWithSlotsThatWrap) {
     const auto counts = download<int>(counts_);
     EXPECT_GE(*std::max_element(counts.begin(), counts.end()), steps > 8 ? 1 : 0);
 
-    reset();
-    CommandList list(device_);
-    record(list);
-    std::string why;
-    const auto stitched = Stitched::make(device_, list, 2, &why);
-    ASSERT_NE(stitched, nullptr) << why;
-    const uint64_t submits = device_->counters().submits;
-    stitched->run(device_->default_stream(),
-                  {{inputs_.get(), kRows * kColumns * 4, kInputSlots},
-                   {outputs_.get(), kRows * 4, kOutputSlots}},
-                  steps);
-    EXPECT_EQ(device_->counters().submits - submits, 1u);
-    EXPECT_EQ(download<float>(state_), state) << steps;
-    EXPECT_EQ(download<float>(outputs_), outputs) << steps;
-    EXPECT_EQ(download<int>(counts_), counts) << steps;
+    for (const uint32_t workers : kWorkers) {
+      reset();
+      const auto stitched = stitch(workers);
+      const uint64_t launches = device_->counters().kernel_launches;
+      stitched->run(device_->default_stream(), bindings(), {uint64_t(steps)});
+      if (workers == 1) {
+        EXPECT_EQ(device_->counters().kernel_launches - launches, 1u);
+      }
+      EXPECT_EQ(download<float>(state_), state) << steps << " by " << workers;
+      EXPECT_EQ(download<float>(outputs_), outputs) << steps << " by " << workers;
+      EXPECT_EQ(download<int>(counts_), counts) << steps << " by " << workers;
+    }
+  }
+}
+
+TEST_F(StitchTest, GoesOnAtAnyStepInBothDirections) {
+  for (const uint32_t workers : kWorkers) {
+    for (const bool is_backward : {false, true}) {
+      reset();
+      const auto whole = stitch(workers);
+      whole->run(device_->default_stream(), bindings(), {7, 0, is_backward});
+      const auto state = download<float>(state_), outputs = download<float>(outputs_);
+      reset();
+      const auto parts = stitch(workers);
+      for (const uint64_t first : {0, 3, 5}) {
+        parts->run(device_->default_stream(), bindings(),
+                   {first == 0 ? 3ul : 2ul, first, is_backward});
+      }
+      EXPECT_EQ(download<float>(state_), state) << workers;
+      EXPECT_EQ(download<float>(outputs_), outputs) << workers;
+    }
   }
 }
 
 TEST_F(StitchTest, RunsAgainAndRebinds) {
+  for (const uint32_t workers : kWorkers) {
+    reset();
+    const auto stitched = stitch(workers);
+    const std::vector<StitchBinding> bindings = {{inputs_.get(), 0, 1}, {outputs_.get(), 0, 1}};
+    Stream& stream = device_->default_stream();
+    stitched->run(stream, bindings, {2});
+    stitched->run(stream, bindings, {0});
+    stitched->run(stream, bindings, {3});
+    const auto five_steps = download<float>(state_);
+    const BufferPtr fresh = upload(device_, std::vector<float>(kRows, 0.125f));
+    stitched->rebind(state_.get(), fresh);
+    const auto other = make_stream(device_);
+    device_->sync();
+    stitched->run(*other, bindings, {5});
+    EXPECT_EQ(download<float>(*other, *fresh), five_steps);
+    EXPECT_EQ(download<float>(state_), five_steps);
+    EXPECT_ERROR(stitched->run(stream, {bindings[0]}, {}), Code::kInvalidArgument,
+                 HasSubstr("1 bindings, the list uses 2"));
+    EXPECT_ERROR(stitched->run(stream, {bindings[0], {nullptr, 0, 1}}, {}), Code::kInvalidArgument,
+                 HasSubstr("binding 1"));
+  }
+}
+
+// Each of a chain's launches reads what all groups of the one before have written.
+TEST_F(StitchTest, WorkersBeginALaunchWhenTheLastOneIsDone) {
+  static const SourcePtr source = make_source(R"(
+__kernel void turn_around(__global const int* restrict in, __global int* restrict out) {
+  size_t i = get_group_id(0), n = get_num_groups(0);
+  out[i] = in[n - 1 - i] + 1;
+})");
+  constexpr int kGroups = 1000, kLaunches = 30, kSteps = 40;
+  const BufferPtr a = upload(device_, std::vector<int>(kGroups, 0));
+  const BufferPtr b = upload(device_, std::vector<int>(kGroups, 0));
+  const Launch launch{source,          "turn_around", "turn_around",
+                      {kGroups, 1, 1}, {1, 1, 1},     {buffer_arg(0), buffer_arg(1)}};
   CommandList list(device_);
-  record(list);
+  for (int i = 0; i < kLaunches; ++i) list.append(launch, {{i % 2 ? b : a}, {i % 2 ? a : b}});
   std::string why;
-  const auto stitched = Stitched::make(device_, list, 2, &why);
+  const auto stitched = Stitched::make(device_, list, 0, 4, &why);
   ASSERT_NE(stitched, nullptr) << why;
-  const std::vector<StitchBinding> bindings = {{inputs_.get(), 0, 1}, {outputs_.get(), 0, 1}};
-  Stream& stream = device_->default_stream();
-  stitched->run(stream, bindings, 2);
-  stitched->run(stream, bindings, 0);
-  stitched->run(stream, bindings, 3);
-  const auto five_steps = download<float>(state_);
-  const BufferPtr fresh = upload(device_, std::vector<float>(kRows, 0.125f));
-  stitched->rebind(state_.get(), fresh);
-  const auto other = make_stream(device_);
-  device_->sync();
-  stitched->run(*other, bindings, 5);
-  EXPECT_EQ(download<float>(*other, *fresh), five_steps);
-  EXPECT_EQ(download<float>(state_), five_steps);
-  EXPECT_ERROR(stitched->run(stream, {bindings[0]}, 1), Code::kInvalidArgument,
-               HasSubstr("1 bindings, the list uses 2"));
-  EXPECT_ERROR(stitched->run(stream, {bindings[0], {nullptr, 0, 1}}, 1), Code::kInvalidArgument,
-               HasSubstr("binding 1"));
+  stitched->run(device_->default_stream(), {}, {kSteps});
+  EXPECT_EQ(download<int>(a), std::vector<int>(kGroups, kLaunches * kSteps));
+}
+
+// A kernel takes some 100 parameters, a list has any number of buffers.
+TEST_F(StitchTest, WorkersTakeAnyNumberOfBuffers) {
+  constexpr int kBuffers = 300;
+  CommandList list(device_);
+  std::vector<BufferPtr> buffers = {upload(device_, std::vector<float>(kRows, 1.0f))};
+  for (int i = 0; i < kBuffers; ++i) {
+    buffers.push_back(Buffer::create(device_, kRows * 4));
+    list.append(axpy(kRows, 1.0f), {{buffers[i]}, {buffers[0]}, {buffers[i + 1]}});
+  }
+  std::string why;
+  if (device_value<size_t>(device_->id(), CL_DEVICE_MAX_PARAMETER_SIZE) < 8 * kBuffers) {
+    EXPECT_EQ(Stitched::make(device_, list, 0, 1, &why), nullptr);
+    EXPECT_THAT(why, HasSubstr("301 buffers are more than a kernel of this device takes"));
+  }
+  const auto stitched = Stitched::make(device_, list, 0, 2, &why);
+  ASSERT_NE(stitched, nullptr) << why;
+  stitched->run(device_->default_stream(), {}, {});
+  EXPECT_EQ(download<float>(buffers.back()), std::vector<float>(kRows, kBuffers + 1.0f));
 }
 
 // The planner gives one place to values of different types; the compiler must not swap their uses.
@@ -140,11 +211,13 @@ __kernel void get_int(__global const unsigned int* restrict in, __global int* re
   list.append(launch("put_int", {buffer_arg(0)}), {{shared}});
   list.append(launch("put_float", {buffer_arg(0)}), {{nullptr, 0}});
   list.append(launch("get_int", {buffer_arg(0), buffer_arg(1)}), {{shared}, {out}});
-  std::string why;
-  const auto stitched = Stitched::make(device_, list, 1, &why);
-  ASSERT_NE(stitched, nullptr) << why;
-  stitched->run(device_->default_stream(), {{shared.get(), 0, 1}}, 3);
-  EXPECT_EQ(download<uint32_t>(out)[0], 0x40000000u);
+  for (const uint32_t workers : kWorkers) {
+    std::string why;
+    const auto stitched = Stitched::make(device_, list, 1, workers, &why);
+    ASSERT_NE(stitched, nullptr) << why;
+    stitched->run(device_->default_stream(), {{shared.get(), 0, 1}}, {3});
+    EXPECT_EQ(download<uint32_t>(out)[0], 0x40000000u) << workers;
+  }
 }
 
 Launch launch_of(const std::string& text, const std::string& options = {}) {
@@ -152,12 +225,13 @@ Launch launch_of(const std::string& text, const std::string& options = {}) {
 }
 
 TEST_F(StitchTest, RefusesWithAReason) {
-  auto refusal = [&](const std::vector<Launch>& launches, bool with_copy = false) {
+  auto refusal = [&](const std::vector<Launch>& launches, bool with_copy = false,
+                     uint32_t workers = 1) {
     CommandList list(device_);
     for (const Launch& launch : launches) list.append(launch, {{state_}, {rows_}, {counts_}});
     if (with_copy) list.append_copy({rows_}, {state_}, 4);
     std::string why;
-    EXPECT_EQ(Stitched::make(device_, list, 0, &why), nullptr);
+    EXPECT_EQ(Stitched::make(device_, list, 0, workers, &why), nullptr);
     return why;
   };
   EXPECT_EQ(refusal({}), "the list is empty");
@@ -183,6 +257,7 @@ TEST_F(StitchTest, RefusesWithAReason) {
               HasSubstr("2 parameters, its launch 1"));
   EXPECT_THAT(refusal({launch_of("__kernel void k(__global int* a) { *a = 1;")}),
               HasSubstr("ends inside"));
+  EXPECT_THAT(refusal({axpy(1 << 20, 1.0f)}, false, 2), HasSubstr("axpy has 1048576 groups"));
 }
 
 TEST(StitchUnit, KeepsSharedTextOnceAndKernelsApart) {

@@ -93,6 +93,7 @@ class Executable {
   void record();
   void record_copies();
   void choose_replay();
+  bool pays_to_stitch() const;
   device::CommandList& open_list();
   void add_control(const Node& node, std::vector<device::Operand> operands);
   device::Operand operand(ValueId id);

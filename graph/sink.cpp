@@ -31,8 +31,10 @@ class Window {
       marks_.push_back(std::make_unique<device::Event>(device));
     }
   }
-  void step_done(uint64_t step) {
-    if ((step + 1) % kStepsPerMark != 0) return;
+  void steps_done(uint64_t count) {
+    unmarked_ += count;
+    if (unmarked_ < kStepsPerMark) return;
+    unmarked_ = 0;
     device::Event& mark = *marks_[next_ % kMarksInFlight];
     if (next_ >= kMarksInFlight) mark.wait();
     mark.record(stream_);
@@ -44,7 +46,12 @@ class Window {
   device::Stream& stream_;
   std::vector<std::unique_ptr<device::Event>> marks_;
   size_t next_ = 0;
+  uint64_t unmarked_ = 0;  // steps since the last mark
 };
+
+void check_cancelled(const CancelFlag& is_cancelled, uint64_t step) {
+  if (is_cancelled) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
+}
 
 }  // namespace
 
@@ -163,10 +170,11 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
   device::Device& device = *executable_->device();
   const uint64_t allocations_before = allocations(device);
   const uint64_t submits_before = device.counters().submits;
+  const CancelFlag& cancel = is_cancelled != nullptr ? *is_cancelled : is_cancelled_;
   if (executable_->stitched() != nullptr) {
-    run_stitched(stream, n_steps, from, to, direction);
+    run_stitched(stream, n_steps, from, to, direction, cancel);
   } else {
-    run_steps(stream, n_steps, from, to, is_cancelled != nullptr ? *is_cancelled : is_cancelled_);
+    run_steps(stream, n_steps, from, to, cancel);
   }
   last_submits_ = device.counters().submits - submits_before;
   replay_allocations_ += allocations(device) - allocations_before;
@@ -177,7 +185,7 @@ void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector
   Window window(executable_->device(), stream);
   std::vector<BufferPtr> bindings(inputs.size() + outputs.size());
   for (uint64_t step = 0; step < n_steps; ++step) {
-    if (is_cancelled) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
+    check_cancelled(is_cancelled, step);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Lane& lane = inputs[i];
       bindings[i] = lane.at(step);
@@ -190,7 +198,7 @@ void Sink::run_steps(device::Stream& stream, uint64_t n_steps, const std::vector
       if (!lane.is_copied()) continue;
       stream.copy(*lane.queue, lane.number(step) * lane.bytes, *lane.slot, 0, lane.bytes);
     }
-    window.step_done(step);
+    window.steps_done(1);
     steps_done_ = step + 1;
   }
 }
@@ -214,15 +222,25 @@ void Sink::replay_whole(device::Stream& stream, const std::vector<BufferPtr>& bi
   }
 }
 
+// Few large launches where the steps are small, else one every so many steps, so that cancelling
+// takes effect.
 void Sink::run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                        const std::vector<Lane>& outputs, Direction direction) {
+                        const std::vector<Lane>& outputs, Direction direction,
+                        const CancelFlag& is_cancelled) {
   std::vector<device::StitchBinding> bindings;
   for (const auto* lanes : {&inputs, &outputs}) {
     for (const Lane& lane : *lanes) bindings.push_back({lane.queue.get(), lane.bytes, lane.slots});
   }
-  if (n_steps > 0)
-    executable_->stitched()->run(stream, bindings, n_steps, direction == Direction::kBackward);
-  steps_done_ = n_steps;
+  device::Stitched& stitched = *executable_->stitched();
+  const uint64_t at_once = stitched.workers() > 1 ? kStepsPerMark : std::max<uint64_t>(n_steps, 1);
+  Window window(executable_->device(), stream);
+  for (uint64_t step = 0; step < n_steps; step += at_once) {
+    check_cancelled(is_cancelled, step);
+    const uint64_t count = std::min(at_once, n_steps - step);
+    stitched.run(stream, bindings, {count, step, direction == Direction::kBackward});
+    window.steps_done(count);
+    steps_done_ = step + count;
+  }
 }
 
 SinkInfo Sink::info() const {

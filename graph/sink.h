@@ -67,7 +67,8 @@ class Sink {
   void replay_whole(device::Stream& stream, const std::vector<device::BufferPtr>& bindings,
                     const CancelFlag& is_cancelled);
   void run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
-                    const std::vector<Lane>& outputs, Direction direction);
+                    const std::vector<Lane>& outputs, Direction direction,
+                    const CancelFlag& is_cancelled);
 
   std::shared_ptr<Executable> executable_;
   uint64_t max_slots_;
