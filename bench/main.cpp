@@ -82,7 +82,7 @@ class Bench {
       state.counters["gflops"] = 1e-9 * m.work.flops / seconds;
       state.counters["gb_per_s"] =
           1e-9 * static_cast<double>(m.work.read + m.work.written) / seconds;
-      state.counters["percent"] = m.percent();
+      state.counters["percent"] = m.percent(m.ours);
     }
     fmt::print("{}", line_of(m));
     std::fflush(stdout);

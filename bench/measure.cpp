@@ -43,16 +43,18 @@ double median(std::vector<double> values) {
 }
 
 double Measurement::milliseconds() const { return 1e3 * median(ours.seconds); }
-double Measurement::percent() const { return 100 * median(ratios(limit_seconds, ours.seconds)); }
-double Measurement::ratio(const Samples& rival) const {
-  return median(ratios(rival.seconds, ours.seconds));
+double Measurement::percent(const Samples& samples) const {
+  return 100 * median(ratios(limit_seconds, samples.seconds));
+}
+double Measurement::ratio(const Samples& rival, const Samples& samples) const {
+  return median(ratios(rival.seconds, samples.seconds));
 }
 
 const Samples* Measurement::best() const {
   const Samples* best = nullptr;
   for (const Samples& rival : rivals) {
     if (rival.name == "unfused" || rival.seconds.empty()) continue;
-    if (!best || ratio(rival) < ratio(*best)) best = &rival;
+    if (!best || ratio(rival, ours) < ratio(*best, ours)) best = &rival;
   }
   return best;
 }
@@ -61,6 +63,7 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
     : threads_(threads) {
   measurement_.work_case = c;
   measurement_.ours.name = "ours";
+  measurement_.sunk.name = "sunk";
   try {
     ours_ = c.steps.empty() ? Ours::of_op(c) : Ours::of_graph(c, c.steps, graph::Level::kO1);
     ours_->run(1);
@@ -74,7 +77,18 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
   measurement_.work = work_of(c, ours_->input_bytes(), ours_->output_bytes(), shapes);
   choose_limit();
   add([this](int count) { return ours_->run(count); }, &measurement_.ours);
+  add_sunk();
   add_rivals(rivals);
+}
+
+void Contest::add_sunk() {
+  try {
+    sunk_ = Ours::sunk(measurement_.work_case);
+  } catch (const device::Error& error) {
+    if (error.code() != device::Code::kUnimplemented) throw;
+    return;
+  }
+  add([this](int count) { return sunk_->run(count); }, &measurement_.sunk);
 }
 
 // The limits are measured with threads of this process: they say nothing of a GPU.

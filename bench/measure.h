@@ -18,7 +18,7 @@
 namespace ballast::bench {
 
 struct Samples {
-  std::string name;             // "ours", "unfused", or a rival's variant
+  std::string name;             // "ours", "sunk", "unfused", or a rival's variant
   std::vector<double> seconds;  // a round each
   bool agrees = true;           // with our results
 };
@@ -29,15 +29,17 @@ struct Measurement {
   Work work;
   std::string limit;  // "FMA", "L2", ..., or "-" where none is known
   std::vector<double> limit_seconds;
-  Samples ours;
+  Samples ours;  // launched one by one
+  Samples sunk;  // no seconds where it cannot be
   std::vector<Samples> rivals;
 
   double milliseconds() const;  // median of ours
-  double percent() const;       // of the limit: median over the rounds
+  // Ours, or sunk, in percent of the limit: median over the rounds.
+  double percent(const Samples& samples) const;
   // The rival that stands best against ours; nullptr without one.
   const Samples* best() const;
-  // The rival's time over ours, median over the rounds: above 1 ours is faster.
-  double ratio(const Samples& rival) const;
+  // The rival's time over that of ours, or sunk, median over the rounds: above 1 ours is faster.
+  double ratio(const Samples& rival, const Samples& samples) const;
 };
 
 double median(std::vector<double> values);
@@ -64,13 +66,14 @@ class Contest {
 
   void add(std::function<double(int)> run, Samples* samples);
   void choose_limit();
+  void add_sunk();
   void add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals);
   double turn(const Contestant& contestant) const;
   double limit_seconds();
 
   int threads_;
   Measurement measurement_;
-  std::unique_ptr<Ours> ours_, unfused_;
+  std::unique_ptr<Ours> ours_, sunk_, unfused_;
   std::unique_ptr<Stream> stream_;
   std::vector<Contestant> contestants_;  // ours first
   size_t rounds_ = 0;

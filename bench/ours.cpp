@@ -1,7 +1,10 @@
 #include "bench/ours.h"
 
+#include "graph/sink.h"
+
 #include <chrono>
 #include <cstring>
+#include <numeric>
 
 namespace ballast::bench {
 
@@ -118,10 +121,12 @@ class OpRun final : public Ours {
   }
 
  private:
-  void submit() override {
+  void submit(int count) override {
     device::Stream& stream = device()->default_stream();
-    for (const device::Launch& launch : plan_.launches) {
-      stream.submit(launch, slots_.data(), slots_.size());
+    for (int i = 0; i < count; ++i) {
+      for (const device::Launch& launch : plan_.launches) {
+        stream.submit(launch, slots_.data(), slots_.size());
+      }
     }
   }
 
@@ -177,10 +182,41 @@ class GraphRun final : public Ours {
   }
 
  private:
-  void submit() override { executable_.run(device()->default_stream(), bindings_, outputs_); }
+  void submit(int count) override {
+    for (int i = 0; i < count; ++i) {
+      executable_.run(device()->default_stream(), bindings_, outputs_);
+    }
+  }
 
   graph::Executable executable_;
   std::vector<graph::InputBinding> bindings_;
+};
+
+std::vector<Step> steps_of(const Case& c) {
+  if (!c.steps.empty()) return c.steps;
+  Step step{c.op, std::vector<uint32_t>(c.inputs.size()), c.attrs};
+  std::iota(step.inputs.begin(), step.inputs.end(), 0);
+  return {step};
+}
+
+class SunkRun final : public Ours {
+ public:
+  explicit SunkRun(const Case& c)
+      : Ours(c),
+        sink_(std::make_shared<graph::Executable>(
+            device(), graph_of(input_types_, steps_of(c)),
+            graph::CompileOptions{graph::Level::kO1, device::Replay::kStitch})) {
+    const graph::Graph& graph = sink_.executable().graph();
+    allocate(graph.types(graph.outputs()));
+    for (const device::BufferPtr& buffer : inputs_) from_.push_back({buffer});
+    for (const device::BufferPtr& buffer : outputs_) to_.push_back({buffer});
+  }
+
+ private:
+  void submit(int count) override { sink_.run(device()->default_stream(), count, from_, to_); }
+
+  graph::Sink sink_;
+  std::vector<graph::Queue> from_, to_;
 };
 
 uint64_t total(const std::vector<TensorType>& types) {
@@ -211,7 +247,7 @@ void Ours::allocate(std::vector<TensorType> outputs) {
 double Ours::run(int count) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  for (int i = 0; i < count; ++i) submit();
+  submit(count);
   device()->default_stream().sync();
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -230,6 +266,8 @@ uint64_t Ours::input_bytes() const { return total(input_types_); }
 uint64_t Ours::output_bytes() const { return total(output_types_); }
 
 std::unique_ptr<Ours> Ours::of_op(const Case& c) { return std::make_unique<OpRun>(c); }
+
+std::unique_ptr<Ours> Ours::sunk(const Case& c) { return std::make_unique<SunkRun>(c); }
 
 std::unique_ptr<Ours> Ours::of_graph(const Case& c, const std::vector<Step>& steps,
                                      graph::Level level) {

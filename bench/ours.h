@@ -1,6 +1,6 @@
 // Ballast's side of a case: the plan that the registry gives for an op, or a compiled graph, on
 // device buffers that are reused. What is timed is the submission of n runs and the wait for the
-// last, which is what a caller of the plugin pays.
+// last, which is what a caller of the plugin pays; or n steps of a sink.
 #pragma once
 
 #include "bench/case.h"
@@ -23,6 +23,9 @@ class Ours {
   static std::unique_ptr<Ours> of_op(const Case& c);
   static std::unique_ptr<Ours> of_graph(const Case& c, const std::vector<Step>& steps,
                                         graph::Level level);
+  // The case as a graph whose steps are sunk: stitched, so that none is launched on its own. Throws
+  // kUnimplemented where the device or the kernels do not allow it.
+  static std::unique_ptr<Ours> sunk(const Case& c);
   virtual ~Ours() = default;
 
   // Seconds of `count` runs.
@@ -35,7 +38,7 @@ class Ours {
  protected:
   explicit Ours(const Case& c);
   void allocate(std::vector<graph::TensorType> outputs);
-  virtual void submit() = 0;
+  virtual void submit(int count) = 0;
 
   std::vector<graph::TensorType> input_types_, output_types_;
   std::vector<device::BufferPtr> inputs_, outputs_;

@@ -11,7 +11,7 @@ namespace ballast::bench {
 namespace {
 
 constexpr const char* kFormat =
-    "{:<34} {:<30.30} {:>9} {:>8} {:>7} {:<5} {:>5}  {:<22} {:>9} {:>7}\n";
+    "{:<34} {:<26.26} {:>8} {:>8} {:>8} {:>6} {:<5} {:>5} {:>5}  {:<22} {:>8} {:>6} {:>6}\n";
 
 std::string short_number(double value) {
   if (std::isnan(value) || value == 0) return "-";
@@ -24,9 +24,9 @@ std::string short_number(double value) {
 }  // namespace
 
 std::string heading() {
-  return fmt::format(kFormat, "row", "inputs", "ours ms", "GFLOP/s", "GB/s", "limit", "%",
-                     "best rival", "its ms", "ratio") +
-         std::string(145, '-') + "\n";
+  return fmt::format(kFormat, "row", "inputs", "ours ms", "sunk ms", "GFLOP/s", "GB/s", "limit",
+                     "%", "sunk", "best rival", "its ms", "ratio", "sunk") +
+         std::string(163, '-') + "\n";
 }
 
 std::string line_of(const Measurement& m) {
@@ -37,16 +37,20 @@ std::string line_of(const Measurement& m) {
   const double ms = m.milliseconds();
   const double bytes = static_cast<double>(m.work.read + m.work.written);
   const Samples* best = m.best();
-  std::string line = fmt::format(kFormat, name, m.work_case.shapes(), short_number(ms),
-                                 short_number(m.work.flops / ms / 1e6),
-                                 short_number(bytes / ms / 1e6), m.limit, short_number(m.percent()),
-                                 best ? best->name + (best->agrees ? "" : " (differs)") : "-",
-                                 short_number(best ? 1e3 * median(best->seconds) : NAN),
-                                 best ? fmt::format("{:.2f}", m.ratio(*best)) : "-");
+  const auto ratio = [&](const Samples& samples) {
+    return best && !samples.seconds.empty() ? fmt::format("{:.2f}", m.ratio(*best, samples)) : "-";
+  };
+  std::string line = fmt::format(
+      kFormat, name, m.work_case.shapes(), short_number(ms),
+      short_number(1e3 * median(m.sunk.seconds)), short_number(m.work.flops / ms / 1e6),
+      short_number(bytes / ms / 1e6), m.limit, short_number(m.percent(m.ours)),
+      short_number(m.percent(m.sunk)), best ? best->name + (best->agrees ? "" : " (differs)") : "-",
+      short_number(best ? 1e3 * median(best->seconds) : NAN), ratio(m.ours), ratio(m.sunk));
   for (const Samples& rival : m.rivals) {
     if (rival.name != "unfused") continue;
     line.pop_back();
-    line += fmt::format("  {:.2f} x unfused{}\n", m.ratio(rival), rival.agrees ? "" : " (differs)");
+    line += fmt::format("  {:.2f} x unfused{}\n", m.ratio(rival, m.ours),
+                        rival.agrees ? "" : " (differs)");
   }
   return line;
 }
@@ -66,10 +70,13 @@ std::string preamble(const nlohmann::json& context) {
   }
   if (context.at("rivals").empty()) text += " none is installed (tools/setup.sh bench)";
   return text +
-         "\nlimit: what bounds the row (FMA, or the level of memory its operands fit in) and ours "
-         "in"
-         " percent of it;\nratio: the best rival's time over ours, median of the rounds: above 1"
-         " ours is faster; (differs): another result\n\n";
+         "\nours: each run launched on its own; sunk: as steps of a sink, in one kernel;\n"
+         "limit: what bounds the row (FMA, or the level of memory its operands fit in), and both "
+         "in "
+         "percent of it;\n"
+         "ratio: the best rival's time over ours, then over sunk, median of the rounds: above 1 "
+         "ours "
+         "is faster; (differs): another result\n\n";
 }
 
 nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, int threads) {
@@ -108,13 +115,16 @@ void write_json(const std::string& path, const nlohmann::json& context,
                   {"limit", m.limit},
                   {"limit_seconds", m.limit_seconds},
                   {"seconds", m.ours.seconds},
-                  {"percent", m.percent()}});
+                  {"percent", m.percent(m.ours)},
+                  {"sunk_seconds", m.sunk.seconds},
+                  {"sunk_percent", m.percent(m.sunk)}});
       row["rivals"] = nlohmann::json::array();
       for (const Samples& rival : m.rivals) {
         row["rivals"].push_back({{"name", rival.name},
                                  {"seconds", rival.seconds},
                                  {"agrees", rival.agrees},
-                                 {"ratio", m.ratio(rival)}});
+                                 {"ratio", m.ratio(rival, m.ours)},
+                                 {"sunk_ratio", m.ratio(rival, m.sunk)}});
       }
     }
     json["rows"].push_back(row);

@@ -46,6 +46,8 @@ class Executable {
   const MemoryPlan& memory() const { return memory_; }  // its sums include regions
   const std::string& text() const { return text_; }
   uint64_t constant_bytes() const { return constant_bytes_; }
+  // By all nodes of one run: an estimate of its work.
+  uint64_t touched_bytes() const { return touched_bytes_; }
   // Per run; how control flow counts is said at Control::Cost.
   size_t launch_count() const { return launch_count_; }
   size_t submit_count() const { return stitched_ ? 1 : submit_count_; }
@@ -109,7 +111,7 @@ class Executable {
   std::map<std::pair<uint64_t, uint64_t>, device::BufferPtr> arena_views_;
   std::map<ValueId, device::BufferPtr> constants_;
   uint64_t constant_bytes_ = 0;
-  uint64_t touched_bytes_ = 0;  // by all nodes of one run: an estimate of its work
+  uint64_t touched_bytes_ = 0;
   // What is bound; null until then. Two states that are only read may share a buffer.
   std::vector<device::BufferPtr> bound_;
   // The same memory as the recordings know it, an object for each state: rebinding looks for that.
