@@ -14,6 +14,7 @@ using device::Code;
 using device::Replay;
 
 constexpr uint64_t kSlots = 7;
+constexpr int64_t kLargeBatch = 5003;  // more than one work-item is given alone
 
 // One set of states and a queue of kSlots different batches.
 struct Regression {
@@ -58,7 +59,8 @@ struct Regression {
 TEST(Sink, SameBitsAsSteppingInEveryReplay) {
   for (Replay replay : {Replay::kList, Replay::kNative, Replay::kStitch, Replay::kAuto}) {
     if (replay == Replay::kNative && !test_device()->info().has_command_buffer) continue;
-    for (int64_t batch : {32, 5}) {  // 5: slots that are not aligned for views
+    for (int64_t batch :
+         {int64_t{32}, int64_t{5}, kLargeBatch}) {  // 5: slots not aligned for views
       Regression a(replay, batch), b(replay, batch), c(replay, batch);
       const std::vector<float> expected = a.stepped(50);
       EXPECT_EQ(b.sunk(50, false), expected) << int(replay) << " batch " << batch;
@@ -67,6 +69,16 @@ TEST(Sink, SameBitsAsSteppingInEveryReplay) {
         EXPECT_EQ(download(a.states[i]), download(b.states[i]));
       }
     }
+  }
+}
+
+// More steps than one launch takes.
+TEST(Sink, WorkersGoOnInTheNextLaunch) {
+  constexpr uint64_t kSteps = 1500;
+  Regression list(Replay::kList, kLargeBatch), stitched(Replay::kStitch, kLargeBatch);
+  EXPECT_EQ(stitched.sunk(kSteps, false), list.sunk(kSteps, false));
+  for (size_t i = 0; i < list.states.size(); ++i) {
+    EXPECT_EQ(download(stitched.states[i]), download(list.states[i]));
   }
 }
 
@@ -103,8 +115,7 @@ TEST(Sink, UpdateRebindsAState) {
   EXPECT_NE(download(fresh), std::vector<float>(10, 3.0f));
 }
 
-TEST(Sink, CancelStopsAtAStep) {
-  Regression s(Replay::kList);
+void expect_cancel(Regression s) {
   Sink sink(s.exe, kSlots);
   const Queue qx{nullptr, s.x.data(), kSlots}, qt{nullptr, s.t.data(), kSlots};
   constexpr uint64_t kMany = 50'000'000;  // far more than a test could wait for
@@ -123,6 +134,15 @@ TEST(Sink, CancelStopsAtAStep) {
   EXPECT_LT(sink.progress(), kMany);
   sink.run(test_device()->default_stream(), 5, {qx, qt}, {{}});
   EXPECT_EQ(sink.progress(), 5u);
+}
+
+TEST(Sink, CancelStopsAtAStep) { expect_cancel(Regression(Replay::kList)); }
+
+TEST(Sink, CancelStopsWorkersAtAStep) {
+  if (device::stitch_workers(test_device()->info()) == 1) {
+    GTEST_SKIP() << "one launch runs all steps of a list that one work-item was given";
+  }
+  expect_cancel(Regression(Replay::kStitch, kLargeBatch));
 }
 
 TEST(Sink, MistakesAreNamed) {
