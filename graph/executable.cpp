@@ -132,23 +132,33 @@ void Executable::add_control(const Node& node, std::vector<Operand> operands) {
 }
 
 void Executable::choose_replay() {
-  const bool wants_stitch = options_.replay == Replay::kStitch;
   if (segments_.empty()) open_list();
+  for (const Segment& segment : segments_) {
+    if (!segment.list) continue;
+    launch_count_ += segment.list->launch_count();
+    submit_count_ += segment.list->launch_count();
+  }
+  const bool wants_stitch = options_.replay == Replay::kStitch;
+  const bool is_one_list = segments_.size() == 1 && segments_[0].list;
+  if (is_one_list && (wants_stitch || pays_to_stitch())) stitch();
   for (Segment& segment : segments_) {
     if (!segment.list) continue;
     segment.list->freeze(wants_stitch ? Replay::kList : options_.replay);
     list_kind_ = segment.list->kind();
-    launch_count_ += segment.list->launch_count();
-    submit_count_ += segment.list->launch_count();
   }
-  if (segments_.size() > 1 || segments_[0].control) return;
-  if (!wants_stitch && !pays_to_stitch()) return;
+}
+
+// The only segment's list, whose kernels then need not be built.
+void Executable::stitch() {
   const uint32_t workers =
       touched_bytes_ <= kStitchBytes ? 1 : device::stitch_workers(device_->info());
   std::string why;
   stitched_ = device::Stitched::make(device_, *segments_[0].list,
                                      input_slots_.size() + output_slots_.size(), workers, &why);
-  if (!stitched_ && wants_stitch) fail(Code::kUnimplemented, "[graph_compile] stitch: {}", why);
+  if (stitched_) return segments_.clear();
+  if (options_.replay == Replay::kStitch) {
+    fail(Code::kUnimplemented, "[graph_compile] stitch: {}", why);
+  }
 }
 
 // O0 is the reference, kernel by kernel.

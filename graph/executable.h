@@ -86,7 +86,7 @@ class Executable {
   };
 
  private:
-  // What a run does, in order: launches, or a node that the host runs.
+  // What a run does, in order: launches, or a node that the host runs. None where it is stitched.
   struct Segment {
     std::unique_ptr<device::CommandList> list;
     std::unique_ptr<Control> control;
@@ -96,6 +96,7 @@ class Executable {
   void record_copies();
   void choose_replay();
   bool pays_to_stitch() const;
+  void stitch();
   device::CommandList& open_list();
   void add_control(const Node& node, std::vector<device::Operand> operands);
   device::Operand operand(ValueId id);
