@@ -1,6 +1,7 @@
 #include "kernels/reduce/axis_recipe.h"
 
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/extremum.h"
 
 #include <cmath>
 
@@ -23,49 +24,66 @@ constexpr int kStep = kUnroll * kVector;  // elements
 constexpr int kItems = 64;                // work-items of a GPU's group
 const Var kLane("lane"), kPart("part");
 
-Expr combined(FoldKind kind, const Expr& total, const Expr& value) {
-  switch (kind) {
-    case FoldKind::kSum:
-      return Halide::strict_float(total + value);
-    case FoldKind::kMax:
-      return select(lt(total, value), value, total);
-    case FoldKind::kLargest:
-    case FoldKind::kLeast: {
-      const Expr better = kind == FoldKind::kLargest ? lt(total, value) : lt(value, total);
-      return select(better, value, select(ne(value, value), value, total));
+// The largest and the least of a line are two totals each.
+std::vector<Term> totals_of(const std::vector<Term>& terms) {
+  std::vector<Term> totals;
+  for (const Term& term : terms) {
+    if (term.kind == FoldKind::kLargest || term.kind == FoldKind::kLeast) {
+      const bool is_max = term.kind == FoldKind::kLargest;
+      totals.push_back({is_max ? FoldKind::kMax : FoldKind::kMin, term.value});
+      totals.push_back({FoldKind::kSquares, term.value});
+    } else {
+      totals.push_back(term);
     }
   }
-  return total;
+  return totals;
 }
 
-// Every term's `next(index of the term)`.
-template <class Next>
-Tuple each(size_t count, const Next& next) {
+std::vector<Expr> values_of(const std::vector<Term>& terms, const std::vector<Expr>& totals) {
   std::vector<Expr> values;
-  for (size_t k = 0; k < count; ++k) values.push_back(next(k));
-  return Tuple(values);
+  size_t next = 0;
+  for (const Term& term : terms) {
+    Expr value = totals[next++];
+    if (term.kind == FoldKind::kLargest || term.kind == FoldKind::kLeast) {
+      value = extremum(value, totals[next++]);
+    }
+    values.push_back(value);
+  }
+  return values;
 }
 
-Expr element(Func func, const std::vector<Expr>& at, size_t k, size_t count) {
-  return count == 1 ? Expr(func(at)) : Expr(func(at)[static_cast<int>(k)]);
+Expr joined(FoldKind kind, const Expr& a, const Expr& b) {
+  if (kind == FoldKind::kMax) return larger(a, b);
+  if (kind == FoldKind::kMin) return smaller(a, b);
+  return Halide::strict_float(a + b);
+}
+
+Expr with_value(FoldKind kind, const Expr& total, const Expr& value) {
+  return kind == FoldKind::kSquares ? with_square(total, value) : joined(kind, total, value);
 }
 
 Expr identity(FoldKind kind) {
-  if (kind == FoldKind::kSum) return 0.0f;
-  return kind == FoldKind::kLeast ? INFINITY : -INFINITY;
+  if (kind == FoldKind::kMax) return -INFINITY;
+  return kind == FoldKind::kMin ? INFINITY : 0.0f;
 }
 
-// Neighbours pairwise: shorter chains, smaller error.
-template <class Value>
-Expr tree(FoldKind kind, int count, const Value& value) {
-  std::vector<Expr> totals;
-  for (int n = 0; n < count; ++n) totals.push_back(value(n));
-  for (; totals.size() > 1; totals.resize(totals.size() / 2)) {
-    for (size_t n = 0; n < totals.size() / 2; ++n) {
-      totals[n] = combined(kind, totals[2 * n], totals[2 * n + 1]);
-    }
-  }
-  return totals[0];
+// Every total's `next(its index)`.
+template <class Next>
+Tuple each(const std::vector<Term>& totals, const Next& next) {
+  std::vector<Expr> values;
+  for (size_t k = 0; k < totals.size(); ++k) values.push_back(next(k));
+  return Tuple(values);
+}
+
+Tuple identities(const std::vector<Term>& totals) {
+  return each(totals, [&](size_t k) { return identity(totals[k].kind); });
+}
+
+Tuple with_values(const std::vector<Term>& totals, const std::vector<Expr>& old,
+                  const std::string& axis, const Expr& along) {
+  return each(totals, [&](size_t k) {
+    return with_value(totals[k].kind, old[k], substitute(axis, along, totals[k].value));
+  });
 }
 
 }  // namespace
@@ -87,38 +105,36 @@ std::vector<Var> AxisNest::place_vars() const {
 }
 
 Fold::Fold(const AxisNest& nest, const std::string& name, const std::vector<Term>& terms)
-    : place_(nest.place()), count_(terms.size()), lanes_(name + "_lanes"), total_(name) {
+    : lanes_(name + "_lanes"), total_(name) {
   nest.is_rows ? fold_rows(nest, terms) : fold_columns(nest, terms);
 }
 
-Expr Fold::operator[](size_t term) const { return element(total_, place_, term, count_); }
-
 void Fold::fold_columns(const AxisNest& nest, const std::vector<Term>& terms) {
+  const std::vector<Term> totals = totals_of(terms);
   const std::vector<Var> place = nest.place_vars();
   steps_ = RDom(0, nest.length, "steps");
-  total_(place) = each(count_, [&](size_t k) { return identity(terms[k].kind); });
-  total_(place) = each(count_, [&](size_t k) {
-    const Expr value = substitute(nest.r.name(), Expr(steps_), terms[k].value);
-    return combined(terms[k].kind, (*this)[k], value);
-  });
+  total_(place) = identities(totals);
+  const std::vector<Expr> old = values_at(total_, nest.place());
+  total_(place) = with_values(totals, old, nest.r.name(), steps_);
+  values_ = values_of(terms, old);
 }
 
 // CPU: lanes(lane, part, row); whole steps go to kUnroll vectors, the whole vectors left to the
 // first of them, and what is left of the row comes as the last sixteen elements, of which only new
 // ones count. GPU: lanes(lane, 0, row), a work-item each.
 void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
+  const std::vector<Term> totals = totals_of(terms);
   const Var row = nest.row;
-  const int lanes = nest.is_gpu ? kItems : kVector, parts = nest.is_gpu ? 1 : kUnroll;
   const auto update = [&](const Expr& part, const Expr& column, const Expr& is_new) {
-    const std::vector<Expr> at = {kLane, part, row};
-    lanes_(at) = each(count_, [&](size_t k) {
-      const Expr old = element(lanes_, at, k, count_);
-      const Expr value = substitute(nest.r.name(), column, terms[k].value);
-      const Expr next = combined(terms[k].kind, old, value);
-      return is_new.defined() ? select(is_new, next, old) : next;
-    });
+    const std::vector<Expr> at = {kLane, part, row}, old = values_at(lanes_, at);
+    const Tuple next = with_values(totals, old, nest.r.name(), column);
+    if (!is_new.defined()) {
+      lanes_(at) = next;
+    } else {
+      lanes_(at) = each(totals, [&](size_t k) { return select(is_new, next[k], old[k]); });
+    }
   };
-  lanes_(kLane, kPart, row) = each(count_, [&](size_t k) { return identity(terms[k].kind); });
+  lanes_(kLane, kPart, row) = identities(totals);
   if (nest.is_gpu) {
     steps_ = RDom(0, (nest.length + kItems - 1) / kItems, "steps");
     const Expr column = steps_ * kItems + kLane;
@@ -134,19 +150,19 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
       update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
     }
   }
-  Func across(total_.name() + "_across");
-  across(kLane, row) = each(count_, [&](size_t k) {
-    return tree(terms[k].kind, parts, [&](int part) {
-      return element(lanes_, {kLane, part, row}, k, count_);
-    });
-  });
   const auto combine = [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
     std::vector<Expr> both;
-    for (size_t k = 0; k < count_; ++k) both.push_back(combined(terms[k].kind, a[k], b[k]));
+    for (size_t k = 0; k < totals.size(); ++k) both.push_back(joined(totals[k].kind, a[k], b[k]));
     return both;
   };
-  lane_fold_ = {LaneFold(across, lanes, {row}, combine)};
-  total_(row) = Tuple(lane_fold_[0].total());
+  // Neighbours pairwise: shorter chains, smaller error.
+  const auto at = [&](int part) { return values_at(lanes_, {kLane, part, row}); };
+  Func across(total_.name() + "_across");
+  across(kLane, row) =
+      Tuple(nest.is_gpu ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
+  lane_fold_ = {LaneFold(across, nest.is_gpu ? kItems : kVector, {row}, combine)};
+  total_(row) = Tuple(values_of(terms, lane_fold_[0].total()));
+  values_ = values_at(total_, nest.place());
 }
 
 AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_group)

@@ -42,9 +42,9 @@ struct AxisNest {
   int place_dimensions() const { return is_rows ? 1 : 2; }  // of what a line has once
 };
 
-// Totals of one pass over a line. A maximum passes over NaN, the largest and the least of a line
-// with a NaN are one.
-enum class FoldKind { kSum, kMax, kLargest, kLeast };
+// Totals of one pass over a line. A maximum and a minimum pass over NaN, the largest and the least
+// of a line with a NaN are one.
+enum class FoldKind { kSum, kSquares, kMax, kMin, kLargest, kLeast };
 struct Term {
   FoldKind kind;
   Halide::Expr value;  // at nest.r
@@ -52,17 +52,16 @@ struct Term {
 class Fold {
  public:
   Fold(const AxisNest& nest, const std::string& name, const std::vector<Term>& terms);
-  Halide::Expr operator[](size_t term) const;
+  const Halide::Expr& operator[](size_t term) const { return values_[term]; }
 
  private:
   friend class AxisSchedule;
   void fold_rows(const AxisNest& nest, const std::vector<Term>& terms);
   void fold_columns(const AxisNest& nest, const std::vector<Term>& terms);
 
-  std::vector<Halide::Expr> place_;
-  size_t count_;
   Halide::Func lanes_, total_;
-  std::vector<LaneFold> lane_fold_;  // one, for rows
+  std::vector<Halide::Expr> values_;  // of each term
+  std::vector<LaneFold> lane_fold_;   // one, for rows
   Halide::RDom steps_, rest_, tail_;
 };
 

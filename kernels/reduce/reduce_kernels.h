@@ -4,6 +4,7 @@
 
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/reduce/extremum.h"
 #include "kernels/reduce/lane_fold.h"
 
 #include <cmath>
@@ -93,7 +94,9 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     const int parts = is_gpu() ? 1 : kStep / kLanes, width = kStep / parts;
     const Expr length = in.dim(0).extent(), start = c * chunk, whole = length / kStep * kStep;
     const Expr is_last = start <= whole && whole < start + chunk;
-    lanes(l, part, c, row) = start_value();
+    Totals start_values{start_value()};
+    if (is_extremum()) start_values.push_back(0.0f);
+    lanes(l, part, c, row) = Tuple(start_values);
     steps = RDom(0, parts, 0, chunk / kStep, "steps");
     const Expr first = start + steps.y * kStep;
     if (is_gpu()) {
@@ -114,24 +117,41 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     single.where(!is_gpu() && length < kLanes);
     singles(c, row) = fold(singles(c, row), element({single, row}));
 
+    const auto combine = [&](const Totals& a, const Totals& b) {
+      if (!is_extremum()) return Totals{fold(a[0], b[0])};
+      return Totals{better(a[0], b[0]), strict_float(a[1] + b[1])};
+    };
+    const auto at = [&](int p) { return values_at(lanes, {l, p, c, row}); };
     Func across("across");
-    Expr all = lanes(l, 0, c, row);
-    if (!is_gpu()) {
-      all = fold(fold(all, lanes(l, 1, c, row)), fold(lanes(l, 2, c, row), lanes(l, 3, c, row)));
-    }
-    across(l, c, row) = all;
-    LaneFold lane_fold(across, width, {c, row}, [&](const auto& a, const auto& b) {
-      return std::vector<Expr>{fold(a[0], b[0])};
-    });
-    out(c, row) = finish(fold(lane_fold.total()[0], singles(c, row)));
+    across(l, c, row) =
+        Tuple(is_gpu() ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
+    LaneFold lane_fold(across, width, {c, row}, combine);
+    const Totals& total = lane_fold.total();
+    const Expr all = is_extremum() ? extremum(total[0], total[1]) : total[0];
+    out(c, row) = finish(fold(all, singles(c, row)));
     schedule_rows(lane_fold);
   }
 
  private:
+  using Totals = std::vector<Expr>;  // of a lane: one, or of floats' extremum two
+
+  bool is_extremum() const {
+    return type().is_float() && (kind.value() == "max" || kind.value() == "min");
+  }
+  Expr better(const Expr& total, const Expr& value) const {
+    return kind.value() == "max" ? larger(total, value) : smaller(total, value);
+  }
+
   // What lies in the vector at `start` goes to the lanes of `to`.
   void take(const Expr& to, const Expr& start, const Expr& is_new = Expr()) {
-    const Expr old = lanes(l, to, c, row), next = fold(old, element({start + l, row}));
-    lanes(l, to, c, row) = is_new.defined() ? select(is_new, next, old) : next;
+    const Totals old = values_at(lanes, {l, to, c, row});
+    const Expr value = element({start + l, row});
+    Totals next{fold(old[0], value)};
+    if (is_extremum()) next = {better(old[0], value), with_square(old[1], value)};
+    for (size_t k = 0; is_new.defined() && k < next.size(); ++k) {
+      next[k] = select(is_new, next[k], old[k]);
+    }
+    lanes(l, to, c, row) = Tuple(next);
   }
 
   void schedule_rows(LaneFold& lane_fold) {

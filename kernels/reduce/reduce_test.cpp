@@ -107,6 +107,36 @@ TEST_P(FloatReduce, HandsOnNaN) {
 INSTANTIATE_TEST_SUITE_P(Kinds, FloatReduce, ::testing::Values("sum", "mean", "max", "min", "prod"),
                          [](const auto& test) { return std::string(test.param); });
 
+// Whose squares overflow: infinity is no NaN.
+TEST(Reduce, ExtremaOfInfinitiesAndHugeNumbers) {
+  const Shape shape{6, 83};
+  auto values = random_f32(shape, 34).as<float>();
+  const auto row = [&](size_t number) {
+    return values.begin() + static_cast<ptrdiff_t>(83 * number);
+  };
+  row(0)[40] = INFINITY, row(0)[41] = -INFINITY, row(0)[82] = -INFINITY;
+  for (size_t i = 0; i < 83; ++i) row(1)[i] *= 3e38f;
+  std::fill(row(2), row(3), -INFINITY);
+  std::fill(row(3), row(4), INFINITY);
+  row(4)[0] = NAN, row(4)[82] = INFINITY;
+  const TensorType in{DType::kF32, shape}, out{DType::kF32, {6}};
+  for (const char* kind : {"max", "min"}) {
+    const auto want = reference(kind, shape, {1}, values);
+    for (DeviceClass c : kClasses) {
+      const auto got =
+          run_plan(plan_reduce(c, kind, in, {1}, out), {f32(shape, values)}, out).as<float>();
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (i == 4) {
+          EXPECT_TRUE(std::isnan(got[i]));
+        } else {
+          EXPECT_EQ(got[i], static_cast<float>(want[i]))
+              << class_name(c) << " " << kind << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(Reduce, Integers) {
   for (const char* kind : {"sum", "prod", "max", "min"}) {
     for (const auto& [shape, axes] : cases()) {
