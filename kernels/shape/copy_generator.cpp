@@ -2,9 +2,10 @@
 //
 // A view is up to six loops, innermost first (x along the rows, then y, z, w...), and a last
 // dimension of stride 1 that adds the view's offset to every address. A row is written by vectors
-// of 16 lanes where both sides allow it; the last one of a row moves inwards and repeats what its
-// neighbour did, so that rows of any length and alignment need no tail. Sources that run backwards
-// or skip every other element are read by whole vectors, whose lanes are then taken.
+// of 16 lanes where both sides allow it, four or two at a time; the last of a row move inwards and
+// repeat what their neighbours did, so that rows of any length and alignment need no tail. Sources
+// that run backwards or skip every other element are read by whole vectors, whose lanes are then
+// taken.
 //
 // Stores wait for their lines one after the other, most of all where they cross two, so the line
 // of a later vector is asked for: 1024 x 512 beside 1024 x 500 in 0.20 ms instead of 0.28, a loop
@@ -23,6 +24,13 @@ using namespace Halide;
 constexpr int kLanes = 16;
 constexpr int kDimensions = 7;
 constexpr int kAhead = 5;  // vectors
+
+// How many lanes of a row are moved at once, and the distance of its elements in the source.
+struct RowKind {
+  int lanes, stride;
+};
+constexpr RowKind kRowKinds[] = {{64, 1}, {64, 0}, {32, 1}, {32, 0},
+                                 {16, 1}, {16, 0}, {16, 2}, {16, -1}};
 
 template <class Derived>
 class RegionGenerator : public Generator<Derived> {
@@ -57,22 +65,23 @@ class RegionGenerator : public Generator<Derived> {
     const Expr moved = source == nullptr ? value : taken(*source, lanes, start, row[0]);
     const Expr asked = with_prefetch(moved, target(at + kAhead * kLanes, y, z, w0, w1, w2, offset));
     const bool is_gpu = device_class.value() == "gpu";
-    target(at, y, z, w0, w1, w2, offset) = is_gpu ? moved : select(lanes == kLanes, asked, moved);
+    target(at, y, z, w0, w1, w2, offset) = is_gpu ? moved : select(lanes == 1, moved, asked);
     set_layout(*target_);
     if (source != nullptr) set_layout(*source);
 
     // Schedule.
-    const Expr is_vector = lanes == kLanes && target_->dim(0).stride() == 1;
     if (is_gpu) return schedule(target.update(), row, true);
-    for (int stride : {1, 0, 2, -1}) {
+    for (const auto& [width, stride] : kRowKinds) {
       if (source == nullptr && stride != 1) continue;
-      Stage stage = target.update().specialize(
-          source == nullptr ? is_vector : is_vector && source->dim(0).stride() == stride);
+      Expr is_kind = lanes == width && target_->dim(0).stride() == 1;
+      if (source != nullptr) is_kind = is_kind && source->dim(0).stride() == stride;
+      Stage stage = target.update().specialize(is_kind);
       stage.allow_race_conditions().vectorize(row[0], kLanes);
+      if (width > kLanes) stage.unroll(row[0]);
       schedule(stage, row, false);
     }
     schedule(target.update().specialize(lanes == 1), row, false);
-    target.update().specialize_fail("lanes are 16 or 1, and 16 where the rows are dense");
+    target.update().specialize_fail("lanes are 64, 32, 16 or 1, and 1 where no rows are dense");
   }
 
  private:

@@ -112,6 +112,34 @@ Operand operand_of(const Move& move, const View& view) {
   return operand;
 }
 
+// How many elements of a row are moved at once; the last of them lie over their neighbours.
+int64_t choose_lanes(const Move& move) {
+  const int64_t length = move.extents[0], stride = move.from.strides[0];
+  if (stride != 0 && stride != 1) return kLanes;
+  for (int64_t lanes : {4 * kLanes, 2 * kLanes}) {
+    const int64_t moved = (length + lanes - 1) / lanes * lanes;
+    if (lanes <= length && 4 * moved <= 5 * length) return lanes;
+  }
+  return kLanes;
+}
+
+// Of a CPU's work-group: enough to hide its start, few enough that the cores share a mid-sized
+// tensor.
+constexpr int64_t kGroupBytes = 128 << 10;
+
+// A work-group takes part of the first three loops. Where that is little, the longest of the others
+// comes second.
+void fill_groups(Move& move) {
+  if (move.extents.size() <= 3) return;
+  const int64_t bytes = static_cast<int64_t>(move.bytes) * move.extents[0] * move.extents[1];
+  if (bytes * move.extents[2] >= kGroupBytes) return;
+  const auto longest = std::max_element(move.extents.begin() + 3, move.extents.end());
+  if (*longest <= move.extents[1]) return;
+  for (auto d = static_cast<size_t>(longest - move.extents.begin()); d > 1; --d) {
+    move.swap_loops(d, d - 1);
+  }
+}
+
 // The lanes, then the steps of x, y and z for one work-group.
 std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
   const auto extent = [&](size_t d) { return d < move.extents.size() ? move.extents[d] : 1; };
@@ -121,13 +149,11 @@ std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
     while (y < extent(1) && x * y < 256) y *= 2;
     return {1, x, y, 1};
   }
-  // Enough per group to hide its start, few enough that the cores share a mid-sized tensor.
-  constexpr int64_t kBytes = 32 << 10;
-  const int64_t width = has_vectors ? (extent(0) + kLanes - 1) / kLanes : extent(0);
-  const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? kLanes : 4);
-  int64_t left = std::max<int64_t>(kBytes / step, 1);
-  std::vector<HostArg> chunks{static_cast<int32_t>(has_vectors ? kLanes : 1)};
-  for (int64_t steps : {width, extent(1), extent(2)}) {
+  const int64_t lanes = has_vectors ? choose_lanes(move) : 1;
+  const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? lanes : 4);
+  int64_t left = std::max<int64_t>(kGroupBytes / step, 1);
+  std::vector<HostArg> chunks{static_cast<int32_t>(lanes)};
+  for (int64_t steps : {(extent(0) + lanes - 1) / lanes, extent(1), extent(2)}) {
     const int64_t chunk = std::min(steps, left);
     chunks.push_back(static_cast<int32_t>(chunk));
     left = std::max<int64_t>(left / chunk, 1);
@@ -250,6 +276,7 @@ void record_part(Recorder& recorder, Move move) {
   }
   if (both < loops) move.move_to_front(both);
   const bool has_vectors = both < loops && move.extents[0] >= kLanes;
+  if (has_vectors && move.device_class == DeviceClass::kCpu) fill_groups(move);
   std::vector<HostArg> args{operand_of(move, move.from)};
   for (HostArg& chunk : choose_chunks(move, has_vectors)) args.push_back(std::move(chunk));
   call(recorder, move, "copy_", std::move(args));
