@@ -111,10 +111,13 @@ Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
       return {static_cast<int32_t>(std::min<int64_t>(width, 8)),
               static_cast<int32_t>(std::min<int64_t>(height, 256))};
     }
-    // Enough per group to hide its start, few enough that two cores share a mid-sized tensor.
-    constexpr int64_t kElements = 8192;
-    const int64_t x = std::min(width, kElements / lanes);
-    const int64_t y = std::min(height, std::max<int64_t>(1, kElements / (x * lanes)));
+    // Enough per group to hide its start and PoCL's time between groups, few enough that two cores
+    // share a mid-sized tensor.
+    constexpr int64_t kLeast = 16384, kMost = 32768, kGroups = 16;
+    const int64_t all = lanes * width * height * loops.extents[3];
+    const int64_t elements = std::clamp(all / kGroups, kLeast, kMost);
+    const int64_t x = std::min(width, elements / lanes);
+    const int64_t y = std::min(height, std::max<int64_t>(1, elements / (x * lanes)));
     return {static_cast<int32_t>(x), static_cast<int32_t>(y)};
   }
   constexpr int32_t kItems = 256;
