@@ -53,7 +53,7 @@ std::vector<HostArg> choose_chunks(DeviceClass device_class, int64_t lanes, int6
     while (threads_y < y && threads_x * threads_y < 256) threads_y *= 2;
     return {1, threads_x, threads_y, 1};
   }
-  int64_t left = lanes == 1 ? 4096 : 1024;
+  int64_t left = 4096;
   std::vector<HostArg> chunks{int32(lanes)};
   for (int64_t steps : {(x + lanes - 1) / lanes, y, z}) {
     const int64_t chunk = std::min(steps, left);

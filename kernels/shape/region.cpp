@@ -236,7 +236,7 @@ void record_transpose(Recorder& recorder, const Move& move) {
   const auto add = [&](int64_t number) { args.emplace_back(checked_offset(number, kernel)); };
   // Blocks of a work-group. Lines that are asked for in advance lie along the first loop, those of
   // a source that is read while lines are streamed along the second.
-  const int64_t chunks[] = {!is_cpu ? 1 : streams ? 4 : 16, !is_cpu ? 1 : streams ? 32 : 4};
+  const int64_t chunks[] = {!is_cpu ? 1 : streams ? 4 : 16, !is_cpu ? 1 : streams ? 32 : 8};
   for (size_t d = 0; d < 2; ++d) {
     add(std::min(chunks[d], (move.extents[d] + side - 1) / side));
   }
