@@ -68,8 +68,8 @@ std::vector<Case> conv_rows() {
   add_three(rows, "depthwise_3x3", image, f32({64, 1, 3, 3}), {1, 1, 1, 64});
   add_three(rows, "7x7_stride2", f32({4, 3, 224, 224}), f32({64, 3, 7, 7}), {2, 3});
   add_three(rows, "odd_5x5_dilated", f32({3, 13, 37, 41}), f32({17, 13, 5, 5}), {1, 2, 2});
-  Attrs average_grad = pool(2, 2, 0);
-  average_grad["input_size"] = image.shape;
+  Attrs average_grad = pool(2, 2, 0), average_3x3_grad = pool(3, 2, 1);
+  for (Attrs* attrs : {&average_grad, &average_3x3_grad}) (*attrs)["input_size"] = image.shape;
   rows.insert(
       rows.end(),
       {{"max_pool_3x3_stride2", "max_pool2d", pool(3, 2, 1), {image}},
@@ -81,7 +81,12 @@ std::vector<Case> conv_rows() {
         pool(3, 2, 1),
         {f32({8, 64, 28, 28}), image}},
        {"max_pool_2x2_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 64, 28, 28}), image}},
-       {"avg_pool_2x2_grad", "avg_pool2d_grad", average_grad, {f32({8, 64, 28, 28})}}});
+       {"avg_pool_2x2_grad", "avg_pool2d_grad", average_grad, {f32({8, 64, 28, 28})}},
+       {"max_pool_3x3_grad", "max_pool2d_grad", pool(3, 1, 1), {image, image}},
+       {"avg_pool_3x3_stride2_grad",
+        "avg_pool2d_grad",
+        average_3x3_grad,
+        {f32({8, 64, 28, 28})}}});
   return rows;
 }
 

@@ -25,10 +25,14 @@ foreach(lanes 8 16)
                      PARAMS result=${result} stride=${stride} lanes=${lanes})
     endforeach()
   endforeach()
-  ballast_kernel(pool_threes_place_2_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
-                 PARAMS result=place stride=2 lanes=${lanes})
   ballast_kernel(max_pool_threes_grad_${lanes} WIDE CLASSES cpu GENERATOR pool_threes_grad
                  PARAMS lanes=${lanes})
+endforeach()
+foreach(lanes 8 16)
+  ballast_kernel(max_pool_rows_grad_${lanes} CLASSES cpu GENERATOR pool_rows_grad
+                 PARAMS is_max=true lanes=${lanes})
+  ballast_kernel(avg_pool_rows_grad_${lanes} CLASSES cpu GENERATOR pool_rows_grad
+                 PARAMS is_max=false lanes=${lanes})
 endforeach()
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 

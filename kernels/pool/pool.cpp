@@ -2,6 +2,8 @@
 #include "kernels/kernels.h"
 #include "kernels/pool/pool_limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -129,25 +131,32 @@ void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
   args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
 }
 
-// A kernel of these, which is named by `kernel` and its lanes.
-void record_threes(Recorder& recorder, const std::string& kernel, const PoolConfig& c,
-                   int64_t lanes, bool averages, const std::vector<Operand>& operands) {
+// Of so many elements of a plane.
+int64_t planes_of_group(const PoolConfig& c) {
   constexpr int64_t kGroupElements = 32768;
-  const int64_t planes = std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
-                                             ceil_div(c.planes, kPoolGroups));
-  std::vector<HostArg> args;
-  for (int64_t value : {c.top, c.left, planes}) args.emplace_back(static_cast<int32_t>(value));
-  if (averages) add_counts(args, c);
-  call(recorder, DeviceClass::kCpu, kernel + "_" + std::to_string(lanes), std::move(args),
-       operands);
+  return std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
+                             ceil_div(c.planes, kPoolGroups));
 }
 
 // `result`: max or average.
 Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) {
+  std::vector<HostArg> args;
+  for (int64_t value : {c.top, c.left, planes_of_group(c)}) {
+    args.emplace_back(static_cast<int32_t>(value));
+  }
+  if (result == "average") add_counts(args, c);
   Recorder recorder;
-  record_threes(recorder, "pool_threes_" + result + "_" + std::to_string(c.stride_w), c, lanes,
-                result == "average", {f32(0, x_shape(c)), f32(1, y_shape(c))});
+  call(recorder, DeviceClass::kCpu,
+       fmt::format("pool_threes_{}_{}_{}", result, c.stride_w, lanes), std::move(args),
+       {f32(0, x_shape(c)), f32(1, y_shape(c))});
   return recorder.finish();
+}
+
+// How far apart rows of windows are, for the gradient over such, with one around them.
+int64_t pitch_of_threes(const PoolConfig& c) { return ceil_div(c.out_w() + 2, 16) * 16; }
+int64_t lanes_of_threes_grad(DeviceClass device_class, const PoolConfig& c) {
+  const bool fits = (c.out_h() + 2) * pitch_of_threes(c) <= kPoolCells;
+  return c.stride_w == 2 && fits ? lanes_of_threes(device_class, c) : 0;
 }
 
 // How far apart padded rows are, for the kernels that go by rows (pool_rows_generator.cpp).
@@ -185,6 +194,29 @@ void record_rows(Recorder& recorder, const std::string& result, const PoolConfig
   recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
 }
 
+// The gradients that go by rows, see pool_rows_grad_generator.cpp: how far apart rows of cells are.
+int64_t pitch_of_cells(const PoolConfig& c) {
+  const int64_t before = (c.kernel_w - 1) * c.dilation_w;
+  return ceil_div(before + std::max(c.left + c.width, (c.out_w() - 1) * c.stride_w + 1), 16) * 16;
+}
+bool is_grad_by_rows(DeviceClass device_class, const PoolConfig& c) {
+  return device_class == DeviceClass::kCpu && c.width >= kPoolStep &&
+         c.out_h() * pitch_of_cells(c) <= kPoolCells;
+}
+
+// `op`: max, which has an index too, or avg.
+void record_rows_grad(Recorder& recorder, const std::string& op, const PoolConfig& c,
+                      const std::vector<Operand>& operands) {
+  constexpr int64_t kLanes = 16;
+  std::vector<HostArg> args = geometry(c, x_shape(c));
+  args.back() = static_cast<int32_t>(pitch_of_cells(c));
+  args.emplace_back(static_cast<int32_t>(planes_of_group(c)));
+  if (op == "avg") add_counts(args, c);
+  const int64_t lanes = c.width >= kLanes ? kLanes : kPoolStep;
+  call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_rows_grad_{}", op, lanes),
+       std::move(args), operands);
+}
+
 }  // namespace
 
 int64_t PoolConfig::out_h() const {
@@ -218,21 +250,30 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
     return plan_pairs("max_pool_pairs_grad", c,
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
   }
-  const Operand index = dense_operand(3, DType::kI32, y);
+  const int64_t lanes = lanes_of_threes_grad(device_class, c);
   Recorder recorder;
-  const size_t workspace = TensorType{DType::kI32, y}.bytes();
-  const int64_t lanes = c.stride_w == 2 ? lanes_of_threes(device_class, c) : 0;
   if (lanes != 0) {
-    record_threes(recorder, "pool_threes_place_2", c, lanes, false, {f32(1, x), index});
-    record_threes(recorder, "max_pool_threes_grad", c, lanes, false, {f32(0, y), index, f32(2, x)});
-    return recorder.finish(workspace);
+    std::vector<HostArg> args;
+    const int64_t start = c.width % 2 == 0 ? c.left : 2;
+    for (int64_t value : {c.top, c.left, planes_of_group(c), pitch_of_threes(c), start}) {
+      args.emplace_back(static_cast<int32_t>(value));
+    }
+    call(recorder, device_class, "max_pool_threes_grad_" + std::to_string(lanes), std::move(args),
+         {f32(0, y), f32(1, x), f32(2, x)});
+    return recorder.finish();
   }
+  const Operand index = dense_operand(3, DType::kI32, y);
+  const size_t workspace = TensorType{DType::kI32, y}.bytes();
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "index", c, 1, 3);
   } else {
     call(recorder, device_class, "max_pool_index", geometry(c, y), {f32(1, x), index});
   }
-  call(recorder, device_class, "max_pool_grad", geometry(c, x), {f32(0, y), index, f32(2, x)});
+  if (is_grad_by_rows(device_class, c)) {
+    record_rows_grad(recorder, "max", c, {f32(0, y), index, f32(2, x)});
+  } else {
+    call(recorder, device_class, "max_pool_grad", geometry(c, x), {f32(0, y), index, f32(2, x)});
+  }
   return recorder.finish(workspace);
 }
 
@@ -270,7 +311,11 @@ Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }
   Recorder recorder;
-  call(recorder, device_class, "avg_pool_grad", average_geometry(c, x), {f32(0, y), f32(1, x)});
+  if (is_grad_by_rows(device_class, c)) {
+    record_rows_grad(recorder, "avg", c, {f32(0, y), f32(1, x)});
+  } else {
+    call(recorder, device_class, "avg_pool_grad", average_geometry(c, x), {f32(0, y), f32(1, x)});
+  }
   return recorder.finish();
 }
 
