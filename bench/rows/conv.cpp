@@ -83,10 +83,7 @@ std::vector<Case> conv_rows() {
        {"max_pool_2x2_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 64, 28, 28}), image}},
        {"avg_pool_2x2_grad", "avg_pool2d_grad", average_grad, {f32({8, 64, 28, 28})}},
        {"max_pool_3x3_grad", "max_pool2d_grad", pool(3, 1, 1), {image, image}},
-       {"avg_pool_3x3_stride2_grad",
-        "avg_pool2d_grad",
-        average_3x3_grad,
-        {f32({8, 64, 28, 28})}}});
+       {"avg_pool_3x3_stride2_grad", "avg_pool2d_grad", average_3x3_grad, {f32({8, 64, 28, 28})}}});
   return rows;
 }
 

@@ -24,9 +24,16 @@ foreach(lanes 8 16)
       ballast_kernel(pool_threes_${result}_${stride}_${lanes} WIDE CLASSES cpu GENERATOR pool_threes
                      PARAMS result=${result} stride=${stride} lanes=${lanes})
     endforeach()
+    foreach(is_max true false)
+      set(op avg)
+      if(is_max)
+        set(op max)
+      endif()
+      ballast_kernel(${op}_pool_threes_grad_${stride}_${lanes} WIDE CLASSES cpu
+                     GENERATOR pool_threes_grad
+                     PARAMS is_max=${is_max} stride=${stride} lanes=${lanes})
+    endforeach()
   endforeach()
-  ballast_kernel(max_pool_threes_grad_${lanes} WIDE CLASSES cpu GENERATOR pool_threes_grad
-                 PARAMS lanes=${lanes})
 endforeach()
 foreach(lanes 8 16)
   ballast_kernel(max_pool_rows_grad_${lanes} CLASSES cpu GENERATOR pool_rows_grad

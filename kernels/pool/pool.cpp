@@ -146,17 +146,31 @@ Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) 
   }
   if (result == "average") add_counts(args, c);
   Recorder recorder;
-  call(recorder, DeviceClass::kCpu,
-       fmt::format("pool_threes_{}_{}_{}", result, c.stride_w, lanes), std::move(args),
-       {f32(0, x_shape(c)), f32(1, y_shape(c))});
+  call(recorder, DeviceClass::kCpu, fmt::format("pool_threes_{}_{}_{}", result, c.stride_w, lanes),
+       std::move(args), {f32(0, x_shape(c)), f32(1, y_shape(c))});
   return recorder.finish();
 }
 
-// How far apart rows of windows are, for the gradient over such, with one around them.
-int64_t pitch_of_threes(const PoolConfig& c) { return ceil_div(c.out_w() + 2, 16) * 16; }
+// How far apart rows of windows are, for the gradients over such, with two around them.
+int64_t pitch_of_threes(const PoolConfig& c) { return ceil_div(c.out_w() + 4, 16) * 16; }
 int64_t lanes_of_threes_grad(DeviceClass device_class, const PoolConfig& c) {
-  const bool fits = (c.out_h() + 2) * pitch_of_threes(c) <= kPoolCells;
-  return c.stride_w == 2 && fits ? lanes_of_threes(device_class, c) : 0;
+  const bool fits = (c.out_h() + 4) * pitch_of_threes(c) <= kPoolCells;
+  return fits ? lanes_of_threes(device_class, c) : 0;
+}
+
+// `op`: max, which takes x too, or avg.
+Plan plan_threes_grad(const std::string& op, const PoolConfig& c, int64_t lanes,
+                      const std::vector<Operand>& operands) {
+  const int64_t start = c.width % 2 == 0 ? c.left : 2;
+  std::vector<HostArg> args;
+  for (int64_t value : {c.top, c.left, planes_of_group(c), pitch_of_threes(c), start}) {
+    args.emplace_back(static_cast<int32_t>(value));
+  }
+  if (op == "avg") add_counts(args, c);
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_threes_grad_{}_{}", op, c.stride_w, lanes),
+       std::move(args), operands);
+  return recorder.finish();
 }
 
 // How far apart padded rows are, for the kernels that go by rows (pool_rows_generator.cpp).
@@ -213,8 +227,8 @@ void record_rows_grad(Recorder& recorder, const std::string& op, const PoolConfi
   args.emplace_back(static_cast<int32_t>(planes_of_group(c)));
   if (op == "avg") add_counts(args, c);
   const int64_t lanes = c.width >= kLanes ? kLanes : kPoolStep;
-  call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_rows_grad_{}", op, lanes),
-       std::move(args), operands);
+  call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_rows_grad_{}", op, lanes), std::move(args),
+       operands);
 }
 
 }  // namespace
@@ -251,17 +265,8 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
   }
   const int64_t lanes = lanes_of_threes_grad(device_class, c);
+  if (lanes != 0) return plan_threes_grad("max", c, lanes, {f32(0, y), f32(1, x), f32(2, x)});
   Recorder recorder;
-  if (lanes != 0) {
-    std::vector<HostArg> args;
-    const int64_t start = c.width % 2 == 0 ? c.left : 2;
-    for (int64_t value : {c.top, c.left, planes_of_group(c), pitch_of_threes(c), start}) {
-      args.emplace_back(static_cast<int32_t>(value));
-    }
-    call(recorder, device_class, "max_pool_threes_grad_" + std::to_string(lanes), std::move(args),
-         {f32(0, y), f32(1, x), f32(2, x)});
-    return recorder.finish();
-  }
   const Operand index = dense_operand(3, DType::kI32, y);
   const size_t workspace = TensorType{DType::kI32, y}.bytes();
   if (is_by_rows(device_class, c)) {
@@ -310,6 +315,8 @@ Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }
+  const int64_t lanes = lanes_of_threes_grad(device_class, c);
+  if (lanes != 0) return plan_threes_grad("avg", c, lanes, {f32(0, y), f32(1, x)});
   Recorder recorder;
   if (is_grad_by_rows(device_class, c)) {
     record_rows_grad(recorder, "avg", c, {f32(0, y), f32(1, x)});

@@ -90,9 +90,9 @@ class PoolRowsGrad : public AveragingGenerator<PoolRowsGrad> {
     if (is_max) {
       cells(cell_at(place), p) = Tuple(given, (*index_)(window.x, window.y, p));
     } else {
-      cells(cell_at(place), p) = average(given, window.x * stride_w - left,
-                                         window.y * stride_h - top, kernel_w, kernel_h, width,
-                                         height);
+      cells(cell_at(place), p) =
+          average(given, window.x * stride_w - left, window.y * stride_h - top, kernel_w, kernel_h,
+                  width, height);
     }
   }
 

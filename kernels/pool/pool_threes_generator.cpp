@@ -3,8 +3,6 @@
 // A step does four rows of windows, which share rows of x, and of these only the first and the last
 // can be padding; the last step of a column, and of a row, moves inwards and repeats what its
 // neighbour did.
-//
-// The gradient of the maximum asks for the winners' places first: 3 ky + kx of every window.
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 #include "kernels/shuffle.h"
@@ -24,7 +22,7 @@ constexpr int kSide = 3, kRows = kPoolRows;
 class PoolThrees : public AveragingGenerator<PoolThrees> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<std::string> result{"result", "max"};  // or place, average
+  GeneratorParam<std::string> result{"result", "max"};  // or average
   GeneratorParam<int> stride{"stride", 2};
   GeneratorParam<int> lanes{"lanes", 16};
 
@@ -34,7 +32,7 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
   void configure() {
     if (is_average()) add_counts();
     in_ = add_input<Buffer<float>>("in", 3);
-    out_ = add_output<Buffer<>>("out", is_place() ? Int(32) : Float(32), 3);
+    out_ = add_output<Buffer<float>>("out", 3);
   }
 
   void generate() {
@@ -43,27 +41,21 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
     first_row = min(k * kRows, rows - kRows) * stride - top;
     start = first_of(v) * stride - left;
     columns(l, j, i, v, k, p) = fold_rows(begin_of(j) + l);
-    std::vector<Expr> of_taps;
-    for (int part = 0; part < parts(); ++part) {
-      of_taps.push_back(mux(t, stride == 2 ? taps_apart(part) : taps_beside(part)));
-    }
-    taps(l, t, i, v, k, p) = Tuple(of_taps);
+    taps(l, t, i, v, k, p) = mux(t, stride == 2 ? taps_apart() : taps_beside());
     step = RDom({{0, lanes},
                  {0, kRows},
                  {0, (rows + kRows - 1) / kRows},
                  {0, (windows + lanes - 1) / lanes}},
                 "step");
-    std::vector<Tuple> values;
+    std::vector<Expr> values;
     for (int t = 0; t < kSide; ++t) {
-      values.push_back(read(taps(step[0], t, step[1], step[3], step[2], p)));
+      values.push_back(taps(step[0], t, step[1], step[3], step[2], p));
     }
     const Expr window = first_of(step[3]) + step[0];
     const Expr row = min(step[2] * kRows, rows - kRows) + step[1];
     Func out = *out_;
-    out(x, y, p) = undef(out_->type());
-    out(window, row, p) = is_place()     ? place_of(values)
-                          : is_average() ? average_of(fold(values), window, row)
-                                         : fold(values);
+    out(x, y, p) = undef<float>();
+    out(window, row, p) = is_average() ? average_of(fold(values), window, row) : fold(values);
   }
 
   void schedule() {
@@ -85,62 +77,29 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
 
  private:
   bool is_average() const { return result.value() == "average"; }
-  bool is_place() const { return result.value() == "place"; }
-
-  // Of a place there are two: a number that compares as elements do, and the row.
-  int parts() const { return is_place() ? 2 : 1; }
-  Tuple read(const FuncRef& at) const {
-    return is_place() ? Tuple(Expr(at[0]), Expr(at[1])) : Tuple(Expr(at));
-  }
-  Expr none(int part) const {
-    if (is_place()) return part == 0 ? Expr(kNoKey) : Expr(0);
-    return is_average() ? Expr(0.0f) : Expr(-INFINITY);
-  }
+  Expr none() const { return is_average() ? 0.0f : -INFINITY; }
 
   // NaN stays. Beside the largest element goes one and the sum of squares, which are a NaN where
   // there is one, and never a denormal number: two instructions an element with no mask.
-  Expr fold(const std::vector<Tuple>& values) const {
+  Expr fold(const std::vector<Expr>& values) const {
     if (is_average()) {
       Expr sum = 0.0f;
-      for (const Tuple& value : values) sum = strict_float(sum + value[0]);
+      for (const Expr& value : values) sum = strict_float(sum + value);
       return sum;
     }
-    Expr largest = values[0][0], squares = fma_f32(largest, largest, 1.0f);
+    Expr largest = values[0], squares = fma_f32(largest, largest, 1.0f);
     for (size_t i = 1; i < values.size(); ++i) {
-      largest = select(lt(largest, values[i][0]), values[i][0], largest);
-      squares = fma_f32(values[i][0], values[i][0], squares);
+      largest = select(lt(largest, values[i]), values[i], largest);
+      squares = fma_f32(values[i], values[i], squares);
     }
     return select(eq(squares, squares), largest, squares);
   }
 
-  // The first of the largest in a column, a NaN before any number.
-  static Tuple first_largest(const std::vector<Tuple>& rows) {
-    Expr value = rows[0][0], place = rows[0][1];
-    for (size_t ky = 1; ky < rows.size(); ++ky) {
-      const Expr next = rows[ky][0], wins = !le(next, value) && eq(value, value);
-      value = select(wins, next, value);
-      place = select(wins, rows[ky][1], place);
-    }
-    return Tuple(ordered_key(value), place);
-  }
-  // The upper one of equal elements wins, then the left one.
-  static Expr place_of(const std::vector<Tuple>& columns) {
-    Expr key = columns[0][0], row = columns[0][1], column = 0;
-    for (int kx = 1; kx < kSide; ++kx) {
-      const Expr next = columns[kx][0], next_row = columns[kx][1];
-      const Expr wins = next > key || (next == key && next_row < row);
-      key = select(wins, next, key);
-      row = select(wins, next_row, row);
-      column = select(wins, kx, column);
-    }
-    return row * kSide + column;
-  }
-
   // The rows of window i, folded; for a maximum those outside of x are one that is inside, again.
-  Tuple fold_rows(const Expr& column) const {
+  Expr fold_rows(const Expr& column) const {
     const Expr last = in_->dim(1).extent() - 1;
     const int last_nth = (kRows - 1) * stride + kSide - 1;
-    std::vector<Tuple> values;
+    std::vector<Expr> values;
     for (int ky = 0; ky < kSide; ++ky) {
       const Expr nth = i * stride + ky, row = first_row + nth;
       const Expr inside = select(nth == 0, max(row, 0), nth == last_nth, min(row, last), row);
@@ -148,13 +107,9 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
                                 unsafe_promise_clamped(inside, 0, last), p);
       const Expr padded = select(nth == 0, select(row >= 0, value, 0.0f), nth == last_nth,
                                  select(row <= last, value, 0.0f), value);
-      if (is_place()) {
-        values.push_back(Tuple(value, select(nth == 0 && row < 0, 1, ky)));
-      } else {
-        values.push_back(Tuple(is_average() ? padded : value));
-      }
+      values.push_back(is_average() ? padded : value);
     }
-    return is_place() ? first_largest(values) : Tuple(fold(values));
+    return fold(values);
   }
 
   // Lane l is lane place(l) of `a` followed by `b`.
@@ -174,9 +129,9 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
   Expr is_late() const { return start < 0; }
   Expr is_early() const { return start + (lanes - 1) * stride + kSide > in_->dim(0).extent(); }
 
-  std::vector<Expr> taps_apart(int part) const {
-    const auto column = [&](int j) { return read(columns(l, j, i, v, k, p))[part]; };
-    const Expr low = column(0), high = column(1), end = column(2), outside = none(part);
+  std::vector<Expr> taps_apart() const {
+    const auto column = [&](int j) { return Expr(columns(l, j, i, v, k, p)); };
+    const Expr low = column(0), high = column(1), end = column(2), outside = none();
     const auto even = [&](int lane) { return 2 * lane; };
     const auto odd = [&](int lane) { return 2 * lane + 1; };
     const auto before = [&](int lane) { return lanes - 1 + lane; };
@@ -186,9 +141,9 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
             select(is_late(), odds, take(evens, select(is_early(), outside, end), after))};
   }
 
-  std::vector<Expr> taps_beside(int part) const {
-    const auto column = [&](int j) { return read(columns(l, j, i, v, k, p))[part]; };
-    const Expr middle = column(1), outside = none(part);
+  std::vector<Expr> taps_beside() const {
+    const auto column = [&](int j) { return Expr(columns(l, j, i, v, k, p)); };
+    const Expr middle = column(1), outside = none();
     const auto before = [&](int lane) { return lanes - 1 + lane; };
     const auto after = [&](int lane) { return lane + 1; };
     return {select(is_late(), take(outside, middle, before), column(0)), middle,
@@ -213,7 +168,7 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
 
   Var x{"x"}, y{"y"}, p{"p"}, l{"l"}, j{"j"}, t{"t"}, i{"i"}, v{"v"}, k{"k"};
   GeneratorInput<Buffer<float>>* in_ = nullptr;
-  GeneratorOutput<Buffer<>>* out_ = nullptr;
+  GeneratorOutput<Buffer<float>>* out_ = nullptr;
   Func columns{"columns"}, taps{"taps"};
   RDom step;
   Expr first_row, start;  // where a step's windows begin, perhaps in the padding

@@ -1,10 +1,12 @@
-// The gradient of a maximum over windows of 3 x 3, 2 apart, on CPUs, in one launch. Of every plane:
+// Gradients of poolings over windows of 3 x 3, 1 or 2 apart, on CPUs, in one launch. Of every
+// plane:
 //
-//   best   of rows of x the first of the largest of the three taps of neighbouring windows, and which
-//   cells  of every window the tap that won, and dy, with no winners around the plane
-//   dx     rows and columns that a window begins or ends with (outer ones) take from two windows,
-//          those between from one. A step makes two rows, and vectors of both kinds of columns,
-//          which it weaves
+//   best   for a maximum, of rows of x the first of the largest of the three taps of neighbouring
+//          windows, and which
+//   cells  what each window gives, and to which tap, with no windows around the plane
+//   dx     2 apart, rows and columns that a window begins or ends with (outer ones) take from two
+//          windows, those between from one: a step makes two rows, and vectors of both kinds of
+//          columns, which it weaves. Side by side, a step makes four rows that take from three each
 //
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both. The last step of a column, and of a row, moves inwards and repeats what its neighbour
@@ -14,7 +16,6 @@
 #include "kernels/shuffle.h"
 
 #include <functional>
-#include <string>
 #include <vector>
 
 namespace ballast::kernels {
@@ -22,97 +23,152 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kSide = 3, kStride = 2, kRows = kPoolRows;
+constexpr int kSide = 3, kRows = kPoolRows;
 
-class PoolThreesGrad : public Generator<PoolThreesGrad> {
+class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<bool> is_max{"is_max", true};
+  GeneratorParam<int> stride{"stride", 2};
   GeneratorParam<int> lanes{"lanes", 16};
 
-  // Rows of cells are `pitch` elements apart, a multiple of `lanes`. Every vector of x begins with an
-  // outer column (`start` 0), or with one between (1), or some with the one and some with the other.
+  // Rows of cells are `pitch` elements apart, a multiple of `lanes`. With strides of 2 every vector
+  // of x begins with an outer column (`start` 0), or with one between (1), or some with the one and
+  // some with the other.
   Input<int> top{"top"}, left{"left"}, planes_per_group{"planes_per_group"}, pitch{"pitch"},
       start{"start"};
-  Input<Buffer<float, 3>> dy{"dy"}, in{"in"};
-  Output<Buffer<float, 3>> dx{"dx"};
+
+  void configure() {
+    if (!is_max) add_counts();
+    dy_ = add_input<Buffer<float>>("dy", 3);
+    if (is_max) in_ = add_input<Buffer<float>>("in", 3);
+    dx_ = add_output<Buffer<float>>("dx", 3);
+  }
 
   void generate() {
-    fold_rows();
-    find_winners();
-    weave();
+    begin_cells();
+    if (is_max) {
+      fold_rows();
+      find_winners();
+    } else {
+      share_out();
+    }
+    if (stride == 2) {
+      weave();
+    } else {
+      add_up();
+    }
   }
 
   void schedule() {
-    for (auto* tensor : {&dy, &in}) {
-      for (int d = 0; d < 3; ++d) tensor->dim(d).set_min(0);
+    for (int d = 0; d < 3; ++d) {
+      dy_->dim(d).set_min(0);
+      if (is_max) in_->dim(d).set_min(0);
+      dx_->dim(d).set_min(0);
     }
-    for (int d = 0; d < 3; ++d) dx.dim(d).set_min(0);
-    Stage stage = Func(dx).update();
-    for (int is_between : {0, 1}) tile(stage.specialize(start == is_between));
+    Stage stage = Func(*dx_).update();
+    if (stride == 2) {
+      for (int is_between : {0, 1}) tile(stage.specialize(start == is_between));
+      woven.compute_at(*dx_, step[3]).store_in(MemoryType::Register);
+      woven.vectorize(l).unroll(j).unroll(i);
+      woven.bound_extent(l, lanes).bound_extent(j, 2).bound_extent(i, 2);
+    }
     tile(stage);
-    for (Func vector : {sums, woven}) {
-      vector.compute_at(dx, step[3]).store_in(MemoryType::Register);
-      vector.vectorize(l).unroll(j).unroll(i);
-      vector.bound_extent(l, lanes).bound_extent(j, kStride).bound_extent(i, kStride);
-    }
-    cells.compute_at(dx, p).store_in(MemoryType::Stack).never_partition_all();
+    sums.compute_at(*dx_, step[3]).store_in(MemoryType::Register).vectorize(l).unroll(j).unroll(i);
+    sums.bound_extent(l, lanes).bound_extent(j, stride == 2 ? 2 : 1);
+    sums.bound_extent(i, stride == 2 ? 2 : kRows);
+    cells.compute_at(*dx_, p).store_in(MemoryType::Stack).never_partition_all();
     cells.update(0).allow_race_conditions().vectorize(none.x);
-    cells.update(1).allow_race_conditions().vectorize(window[0]).unroll(window[1]);
+    if (!is_max) fill_rows(cells.update(1).specialize(have_one_count()));
+    fill_rows(cells.update(1));
+    if (!is_max) return;
     best.compute_at(cells, window[2]).store_in(MemoryType::Register);
-    best.bound_extent(l, lanes).bound_extent(i, kFolded).vectorize(l).unroll(i);
+    best.bound_extent(l, lanes).bound_extent(i, folded_rows()).vectorize(l).unroll(i);
   }
 
  private:
-  static constexpr int kFolded = (kRows - 1) * kStride + kSide;  // rows of x of as many of windows
+  int folded_rows() const { return (kRows - 1) * stride + kSide; }  // of x, of kRows of windows
+  int around() const { return kSide - stride; }  // rows and columns of cells around the plane
 
-  // Of windows the tap that won, and dy.
-  struct Window {
-    Expr place, dy;
-  };
-
+  static Expr cell(const Expr& place) { return unsafe_promise_clamped(place, 0, kPoolCells - 1); }
   Expr cell_at(const Expr& row, const Expr& column) const {
-    return unsafe_promise_clamped((row + 1) * pitch + column + 1, 0, kPoolCells - 1);
+    return cell((row + around()) * pitch + column + around());
   }
   // Whether a vector begins with a column between outer ones.
   Expr begins_between(const Expr& column) const {
-    return select(start == 0, false, start == 1, true, (column + left) % kStride != 0);
+    return select(start == 0, false, start == 1, true, (column + left) % 2 != 0);
   }
 
+  Expr windows_across() const { return dy_->dim(0).extent(); }
+  Expr windows_down() const { return dy_->dim(1).extent(); }
   Expr first_window(const Expr& vector) const {
-    return min(vector * lanes, dy.dim(0).extent() - lanes);
+    return min(vector * lanes, windows_across() - lanes);
   }
-  Expr first_row(const Expr& group) const {
-    return min(group * kRows, dy.dim(1).extent() - kRows);
+  Expr first_row(const Expr& group) const { return min(group * kRows, windows_down() - kRows); }
+
+  Tuple cell_of(const Expr& given, const Expr& place) const {
+    return is_max ? Tuple(given, place) : Tuple(given);
+  }
+
+  void begin_cells() {
+    none = RDom(0, lanes, 0, (windows_down() + 2 * around()) * (pitch / lanes), "none");
+    cells(x, p) = cell_of(undef<float>(), undef<int>());
+    cells(cell(none.y * lanes + none.x), p) = cell_of(0.0f, -1);
+    window = RDom({{0, lanes},
+                   {0, kRows},
+                   {0, (windows_across() + lanes - 1) / lanes},
+                   {0, (windows_down() + kRows - 1) / kRows}},
+                  "window");
+    column = first_window(window[2]) + window[0];
+    row = first_row(window[3]) + window[1];
+    given = (*dy_)(unsafe_promise_clamped(column, 0, windows_across() - 1),
+                   unsafe_promise_clamped(row, 0, windows_down() - 1), p);
+  }
+  void fill_rows(Stage stage) {
+    stage.allow_race_conditions().vectorize(window[0]).unroll(window[1]);
+  }
+
+  void share_out() {
+    cells(cell_at(row, column), p) =
+        average(given, column * stride - left, row * stride - top, kSide, kSide,
+                dx_->dim(0).extent(), dx_->dim(1).extent());
   }
 
   // The first of the largest, a NaN before any number. Padding is as large as what is beside it,
   // and has its place where it comes first.
   void fold_rows() {
-    const Expr windows = first_window(v), first = first_row(k) * kStride - top;
-    const Expr last_column = in.dim(0).extent() - 1, last_row = in.dim(1).extent() - 1;
-    const Expr nth = first + i;
-    const Expr row = select(i == 0, max(nth, 0), i == kFolded - 1, min(nth, last_row), nth);
-    const auto pixel = [&](const Expr& column) {
-      return in(unsafe_promise_clamped(column, 0, last_column),
-                unsafe_promise_clamped(row, 0, last_row), p);
-    };
-    const Expr begin =
-        select(start == 2, min(windows * kStride, last_column + 1 - kStride * lanes),
-               windows * kStride);
-    const Expr low = pixel(begin + l), high = pixel(begin + lanes + l);
-    const Expr evens = take(low, high, [](int lane) { return 2 * lane; }),
-               odds = take(low, high, [](int lane) { return 2 * lane + 1; });
-    const Expr before = pixel(max(begin - 1, 0)),
-               after = pixel(min(begin + kStride * lanes, last_column));
-    const int width = lanes;
-    const Expr is_between = begins_between(begin);
-    const std::vector<Expr> taps = {
-        select(is_between, take(before, odds, [=](int lane) { return width - 1 + lane; }), evens),
-        select(is_between, evens, odds),
-        select(is_between, odds, take(evens, after, [](int lane) { return lane + 1; }))};
-    Expr value = taps[0], place = select(start != 0 && windows + l < left, 1, 0);
+    const Expr last = in_->dim(1).extent() - 1, nth = first_row(k) * stride - top + i;
+    const Expr of = select(i == 0, max(nth, 0), i == folded_rows() - 1, min(nth, last), nth);
+    const std::vector<Expr> taps = stride == 2 ? taps_apart(of) : taps_beside(of);
+    const Expr has_padding = stride == 1 || start != 0;
+    Expr value = taps[0], place = select(has_padding && first_window(v) + l < left, 1, 0);
     for (int kx = 1; kx < kSide; ++kx) keep_first(value, place, taps[kx], kx);
     best(l, i, v, k, p) = Tuple(value, place);
+  }
+  Expr last_column() const { return in_->dim(0).extent() - 1; }
+  Expr pixel(const Expr& of, const Expr& at) const {
+    return (*in_)(unsafe_promise_clamped(at, 0, last_column()),
+                  unsafe_promise_clamped(of, 0, in_->dim(1).extent() - 1), p);
+  }
+  std::vector<Expr> taps_apart(const Expr& of) const {
+    const int wide = 2 * lanes;
+    const Expr first = first_window(v) * 2;
+    const Expr begin = select(start == 2, min(first, last_column() + 1 - wide), first);
+    const Expr low = pixel(of, begin + l), high = pixel(of, begin + lanes + l);
+    const Expr evens = take(low, high, [](int lane) { return 2 * lane; }),
+               odds = take(low, high, [](int lane) { return 2 * lane + 1; });
+    const Expr before = pixel(of, max(begin - 1, 0)),
+               after = pixel(of, min(begin + wide, last_column()));
+    const Expr is_between = begins_between(begin);
+    return {select(is_between, moved(before, odds, lanes - 1), evens),
+            select(is_between, evens, odds), select(is_between, odds, moved(evens, after, 1))};
+  }
+  std::vector<Expr> taps_beside(const Expr& of) const {
+    const Expr begin = first_window(v) - left, end = last_column() + 1 - lanes;
+    const auto vector = [&](const Expr& first) { return pixel(of, clamp(first, 0, end) + l); };
+    const Expr middle = vector(begin + 1);
+    return {select(begin < 0, moved(pixel(of, 0), middle, lanes - 1), vector(begin)), middle,
+            select(begin + 2 > end, moved(middle, pixel(of, last_column()), 1), vector(begin + 2))};
   }
   static void keep_first(Expr& value, Expr& place, const Expr& next, const Expr& next_place) {
     const Expr wins = !le(next, value) && eq(value, value);
@@ -121,56 +177,67 @@ class PoolThreesGrad : public Generator<PoolThreesGrad> {
   }
 
   void find_winners() {
-    const Expr windows = dy.dim(0).extent(), rows = dy.dim(1).extent();
-    none = RDom(0, lanes, 0, (rows + 2) * (pitch / lanes), "none");
-    window = RDom({{0, lanes},
-                   {0, kRows},
-                   {0, (windows + lanes - 1) / lanes},
-                   {0, (rows + kRows - 1) / kRows}},
-                  "window");
-    cells(x, p) = Tuple(undef<int>(), undef<float>());
-    cells(unsafe_promise_clamped(none.y * lanes + none.x, 0, kPoolCells - 1), p) =
-        Tuple(-1, 0.0f);
-    const Expr first = first_row(window[3]), nth = window[1];
     const auto row_of = [&](int ky) {
-      return best(window[0], nth * kStride + ky, window[2], window[3], p);
+      return best(window[0], window[1] * stride + ky, window[2], window[3], p);
     };
-    const Expr is_above = nth == 0 && first * kStride < top;
+    const Expr is_above = window[1] == 0 && first_row(window[3]) * stride < top;
     Expr value = row_of(0)[0], place = row_of(0)[1] + select(is_above, kSide, 0);
     for (int ky = 1; ky < kSide; ++ky) {
       keep_first(value, place, row_of(ky)[0], row_of(ky)[1] + ky * kSide);
     }
-    const Expr column = first_window(window[2]) + window[0], row = first + nth;
-    cells(cell_at(row, column), p) =
-        Tuple(place, dy(unsafe_promise_clamped(column, 0, windows - 1),
-                        unsafe_promise_clamped(row, 0, rows - 1), p));
+    cells(cell_at(row, column), p) = Tuple(given, place);
+  }
+
+  // To what there is of a sum, in the order of the taps.
+  void add(Expr& sum, const Expr& of_row, const Expr& of_column, int tap) const {
+    const FuncRef of = cells(cell_at(of_row, of_column + l), p);
+    if (!is_max) {
+      sum = sum.defined() ? strict_float(sum + of) : Expr(of);
+      return;
+    }
+    const Expr wins = of[1] == tap;
+    sum = sum.defined() ? select(wins, strict_float(sum + of[0]), sum) : select(wins, of[0], 0.0f);
+  }
+
+  void add_up() {
+    const Expr columns = dx_->dim(0).extent(), rows = dx_->dim(1).extent();
+    const auto column_of = [&](const Expr& vector) { return min(vector * lanes, columns - lanes); };
+    const auto row_of = [&](const Expr& group) { return min(group * kRows, rows - kRows); };
+    Expr sum;
+    for (int tap = 0; tap < kSide * kSide; ++tap) {
+      add(sum, row_of(k) + i + top - tap / kSide, column_of(v) + left - tap % kSide, tap);
+    }
+    sums(l, j, i, v, k, p) = sum;
+    step = RDom({{0, lanes},
+                 {0, 1},
+                 {0, kRows},
+                 {0, (columns + lanes - 1) / lanes},
+                 {0, (rows + kRows - 1) / kRows}},
+                "step");
+    (*dx_)(x, y, p) = undef<float>();
+    (*dx_)(column_of(step[3]) + step[0], row_of(step[4]) + step[2], p) =
+        sums(step[0], step[1], step[2], step[3], step[4], p);
   }
 
   void weave() {
-    const Expr columns = dx.dim(0).extent(), rows = dx.dim(1).extent();
-    const int wide = kStride * lanes;
+    const Expr columns = dx_->dim(0).extent(), rows = dx_->dim(1).extent();
+    const int wide = 2 * lanes;
     const auto column_of = [&](const Expr& vector) { return min(vector * wide, columns - wide); };
-    const auto row_of = [&](const Expr& pair) { return min(pair * kStride, rows - kStride); };
-    const auto is_between = [](const Expr& padded) { return padded % kStride != 0; };
+    const auto row_of = [&](const Expr& pair) { return min(pair * 2, rows - 2); };
+    const auto is_between = [](const Expr& padded) { return padded % 2 != 0; };
     // From these padded ones on.
     const Expr at = column_of(v) + left, at_row = row_of(k) + top;
-    const Expr begun = (at + 1) / kStride, begun_row = (at_row + 1) / kStride;
-    const Expr around = at / kStride, around_row = at_row / kStride;
-    // In the order of the taps.
-    const auto add = [&](Expr& sum, const Expr& row, const Expr& column, int place) {
-      const Window of = window_at(row, column);
-      sum = sum.defined() ? select(of.place == place, strict_float(sum + of.dy), sum)
-                          : select(of.place == place, of.dy, 0.0f);
-    };
+    const Expr begun = (at + 1) / 2, begun_row = (at_row + 1) / 2;
+    const Expr held = at / 2, held_row = at_row / 2;
     const auto sum_of = [&](bool is_outer_row, bool is_outer) {
       Expr sum;
       for (int ky = is_outer_row ? 0 : 1; ky < kSide; ky += 2) {
-        const Expr row = ky == 0 ? begun_row : ky == 1 ? around_row : begun_row - 1;
+        const Expr of = ky == 0 ? begun_row : ky == 1 ? held_row : begun_row - 1;
         if (is_outer) {
-          add(sum, row, begun, ky * kSide);
-          add(sum, row, begun - 1, ky * kSide + 2);
+          add(sum, of, begun, ky * kSide);
+          add(sum, of, begun - 1, ky * kSide + 2);
         } else {
-          add(sum, row, around, ky * kSide + 1);
+          add(sum, of, held, ky * kSide + 1);
         }
       }
       return sum;
@@ -185,16 +252,12 @@ class PoolThreesGrad : public Generator<PoolThreesGrad> {
       return take(even, odd, [=](int lane) { return first + lane / 2 + lane % 2 * width; });
     };
     woven(l, j, i, v, k, p) = select(j == 0, in_turns(0), in_turns(lanes / 2));
-    step = RDom({{0, lanes},
-                 {0, kStride},
-                 {0, kStride},
-                 {0, (columns + wide - 1) / wide},
-                 {0, (rows + 1) / kStride}},
+    step = RDom({{0, lanes}, {0, 2}, {0, 2}, {0, (columns + wide - 1) / wide}, {0, (rows + 1) / 2}},
                 "step");
     const Expr first = row_of(step[4]), second = first + 1;
-    const Expr row = select(is_between(first + top) == (step[2] == 1), first, second);
-    dx(x, y, p) = undef<float>();
-    dx(column_of(step[3]) + step[1] * lanes + step[0], row, p) =
+    const Expr of = select(is_between(first + top) == (step[2] == 1), first, second);
+    (*dx_)(x, y, p) = undef<float>();
+    (*dx_)(column_of(step[3]) + step[1] * lanes + step[0], of, p) =
         woven(step[0], step[1], step[2], step[3], step[4], p);
   }
 
@@ -210,11 +273,6 @@ class PoolThreesGrad : public Generator<PoolThreesGrad> {
         .never_partition_all();
   }
 
-  Window window_at(const Expr& row, const Expr& column) const {
-    const FuncRef cell = cells(cell_at(row, column + l), p);
-    return {cell[0], cell[1]};
-  }
-
   // Lane l is lane place(l) of `a` followed by `b`.
   Expr take(const Expr& a, const Expr& b, const std::function<int(int)>& place) const {
     std::vector<int> places;
@@ -222,9 +280,17 @@ class PoolThreesGrad : public Generator<PoolThreesGrad> {
     return take_lanes(a, b, places);
   }
 
+  // Lane l is lane `first` + l of them.
+  Expr moved(const Expr& a, const Expr& b, int first) const {
+    return take(a, b, [=](int lane) { return first + lane; });
+  }
+
   Var x{"x"}, y{"y"}, p{"p"}, l{"l"}, j{"j"}, i{"i"}, v{"v"}, k{"k"};
   Func best{"best"}, cells{"cells"}, sums{"sums"}, woven{"woven"};
+  GeneratorInput<Buffer<float>>*dy_ = nullptr, *in_ = nullptr;
+  GeneratorOutput<Buffer<float>>* dx_ = nullptr;
   RDom none, window, step;
+  Expr column, row, given;  // of a window, and its dy
 };
 
 }  // namespace
