@@ -14,9 +14,15 @@ ballast_kernel(matmul_12x32_packing CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=12 vectors=2 plain=true packs=true)
 ballast_kernel(matmul_12x16_packing CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=12 vectors=1 plain=true packs=true)
+ballast_kernel(matmul_12x16_plain CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=12 vectors=1 plain=true)
+ballast_kernel(matmul_12x16_columns CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=12 vectors=1 plain=true columns=true)
 ballast_kernel(matmul_8x48 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=8 vectors=3)
 ballast_kernel(matmul_8x48_plain CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=8 vectors=3 plain=true)
+ballast_kernel(matmul_8x48_packing CLASSES cpu WIDE GENERATOR matmul_tiles
+               PARAMS rows=8 vectors=3 plain=true packs=true)
 ballast_kernel(matmul_8x48_columns CLASSES cpu WIDE GENERATOR matmul_tiles
                PARAMS rows=8 vectors=3 plain=true columns=true)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned)

@@ -13,7 +13,7 @@ namespace {
 constexpr MatmulTile kTiles[] = {
     {"6x64", 6, 4, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1},
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
-    {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1.02},
+    {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.02},
     {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
     {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03},
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1}};
@@ -101,6 +101,17 @@ bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
          p.k % kMatmulLanes == 0 && p.k <= kMatmulPackedSteps;
 }
 
+int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
+  const int64_t last = p.lanes(c).extent % c.tile->lanes(), rows = p.rows(c).extent;
+  const bool in_place = c.pack == MatmulPack::kNone || packs_in_groups(p, c);
+  if (last == 0 || last > kMatmulLanes || !in_place || !c.tile->has(kMatmulPlain)) return 0;
+  if (rows < std::max(kMatmulNarrowRows, c.tile->rows)) return 0;
+  // Groups side by side: equally many.
+  const int64_t groups = ceil_div(ceil_div(rows, c.tile->rows), c.tiles_per_group);
+  const int64_t tiles = ceil_div(rows, kMatmulNarrowRows), narrow = ceil_div(tiles, groups);
+  return ceil_div(tiles, narrow) == groups ? narrow : 0;
+}
+
 // ---- estimates. The figures are those of the machine the schedules were measured on; only their
 // ratios matter.
 
@@ -161,7 +172,9 @@ MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
 // Rows of tiles in a product, panels of them, and products that groups share out.
 struct Share {
   int64_t row_tiles, panels, products;
+  double last = 1;  // what a row's last tile takes, in others
   int64_t tiles() const { return row_tiles * panels * products; }
+  double row() const { return panels - 1 + last; }
 };
 
 // How many tiles a group computes, and what all take.
@@ -187,7 +200,7 @@ double shared_out_ns(const Share& share, int64_t tiles, double tile, double grou
   const auto before_ns = [&](int64_t number) {
     const int64_t products = number / of_product, own = number % of_product;
     const int64_t rows = own / share.panels * tiles, last = std::min(tiles, share.row_tiles - rows);
-    const int64_t whole = (products * share.row_tiles + rows) * share.panels;
+    const double whole = (products * share.row_tiles + rows) * share.row();
     return number * group + (whole + own % share.panels * last) * tile;
   };
   double free_at[] = {0, kLateNs}, done = 0;
@@ -203,24 +216,27 @@ double shared_out_ns(const Share& share, int64_t tiles, double tile, double grou
 }
 
 // `tile`: what two cores take for one.
-Grouping group_tiles(const MatmulProblem& p, const MatmulChoice& c, double tile) {
+Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
-  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01;
-  const Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
-                       ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
+  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1;
+  constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
+  Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
+                 ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
   const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
   tile *= inner;
   // A group's rows of A stay in the second cache.
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
   const double all = tile * share.tiles();
   if (all > kLongNs) return {long_group(share, most), all};
-  const double panel = packs_in_groups(p, c) ? 2 * pack_ns(c.pack) : kPanelNs;
+  const double panel = packs_in_groups(p, c) ? kPackedPanelNs : kPanelNs;
   const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
   Grouping best;
   const int64_t fewest = ceil_div(share.row_tiles, most);
   for (int64_t i = fewest; i <= std::min(share.row_tiles, fewest + kMostGroups); ++i) {
     const int64_t tiles = ceil_div(share.row_tiles, i);
     if (tiles == best.tiles) continue;
+    c.tiles_per_group = tiles;
+    share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
     const double ns = shared_out_ns(share, tiles, 2 * tile, group);
     if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, ns};
   }

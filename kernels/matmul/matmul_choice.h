@@ -11,7 +11,8 @@ namespace ballast::kernels {
 
 constexpr int64_t kMatmulLanes = 16;
 constexpr size_t kMatmulBatch = 3;           // dimensions
-constexpr int64_t kMatmulPackedSteps = 128;  // of k, in a kernel that packs its panels itself
+constexpr int64_t kMatmulNarrowRows = 12;    // of the tile for a product's last lanes
+constexpr int64_t kMatmulPackedSteps = 256;  // of k, in a kernel that packs its panels itself
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
@@ -88,9 +89,13 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 // does not enter: fused and unfused products take the same path.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
 
-// Whether, without an epilogue, each work-group packs the panel of B that it reads: one contiguous
-// along few steps of k, which is little beside the tiles of a group.
+// Whether, with no epilogue but a bias, each work-group packs the panel of B that it reads: one
+// contiguous along few steps of k, which is little beside the tiles of a group.
 bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);
+
+// Lanes after the last whole panel that fill one vector at most take tiles of 12 x 16 instead, in
+// the same launch, where there is no epilogue: how many of these a group computes, or 0.
+int64_t narrow_tiles_per_group(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Whether the choice's kernel can be compiled at run time with a chain behind it.
 bool can_fuse(const MatmulChoice& choice);

@@ -67,7 +67,8 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {31, 16, 6},
                                                                    {70, 50, 21},
                                                                    {1, 300, 7},
-                                                                   {29, 70, 48}}) {
+                                                                   {29, 70, 48},
+                                                                   {40, 53, 256}}) {
     if (is_too_large(4 * m * n)) continue;
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {

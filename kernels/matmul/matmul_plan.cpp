@@ -32,14 +32,15 @@ class Writer {
         lanes_(problem_.lanes(choice_)) {}
 
   Plan write() {
-    const Operand rows = rows_operand();
+    const Operand source = rows_source();
+    const Operand rows = has_panels() ? by_tiles(source, choice_.tile->rows) : source;
     std::vector<int32_t> panel_args;
     Operand lanes;
     if (has_panels()) {
       const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
       const Panels panels = in_place ? panels_in_place(choice_.tile->vectors) : write_panels();
       lanes = panels.operand;
-      panel_args = args_of(panels, 0, panel_count() - has_narrow_panel());
+      panel_args = args_of(panels, 0, panel_count() - has_narrow_panel(), choice_.tiles_per_group);
     } else {
       lanes = matrix_of(lanes_, true);
     }
@@ -49,7 +50,7 @@ class Writer {
     } else {
       add_built(rows, lanes, panel_args, kernel_name());
     }
-    if (has_narrow_panel()) add_narrow_panel(rows);
+    if (has_narrow_panel()) add_narrow_panel(source);
     return recorder_.finish(workspace_);
   }
 
@@ -74,16 +75,15 @@ class Writer {
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
   }
 
-  // The last lanes where they fill half a panel at most, in the same launch.
   bool has_narrow_panel() const {
-    if (!has_panels() || !packs_itself()) return false;
-    const int64_t last = lanes_.extent % width();
-    return last > 0 && last <= kMatmulLanes;
+    return has_panels() && is_plain() && narrow_tiles_per_group(problem_, choice_) > 0;
   }
   void add_narrow_panel(const Operand& rows) {
     const Panels panels = panels_in_place(1);
     const int64_t number = ceil_div(lanes_.extent, kMatmulLanes) - 1;
-    add_built(rows, panels.operand, args_of(panels, number, 1), "matmul_12x16");
+    add_built(by_tiles(rows, kMatmulNarrowRows), panels.operand,
+              args_of(panels, number, 1, narrow_tiles_per_group(problem_, choice_)),
+              "matmul_12x16");
     recorder_.join_beside();
   }
 
@@ -125,15 +125,16 @@ class Writer {
   }
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
-           rows_.extent >= choice_.tile->rows && !config_.has_bias &&
+           rows_.extent >= choice_.tile->rows &&
+           (!config_.has_bias || packs_in_groups(problem_, choice_)) &&
            config_.activation == "none" && !config_.has_residual;
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.
   bool reads_columns() const {
     constexpr int64_t kFewSteps = 128;
-    return choice_.packs_rows && is_plain() && choice_.tile->has(kMatmulColumns) &&
-           rows_.stride == 1 && problem_.k <= kFewSteps;
+    return choice_.packs_rows && is_plain() && !packs_itself() &&
+           choice_.tile->has(kMatmulColumns) && rows_.stride == 1 && problem_.k <= kFewSteps;
   }
   bool packs_itself() const { return is_plain() && packs_in_groups(problem_, choice_); }
   // Whether C is written in cache lines, past the caches.
@@ -185,15 +186,17 @@ class Writer {
     return with_batch(operand, side.batch);
   }
 
-  // A, or B in its role; matmul_tiles has one dimension more (matmul_generator.cpp).
-  Operand rows_operand() {
+  // A, or B in its role.
+  Operand rows_source() {
     const bool columns = has_panels() && reads_columns();
-    Operand operand = choice_.packs_rows && !columns ? write_rows() : matrix_of(rows_, false);
-    if (!has_panels()) return operand;
-    const int64_t rows = columns ? choice_.tile->rows : 1;
+    return choice_.packs_rows && !columns ? write_rows() : matrix_of(rows_, false);
+  }
+  // As matmul_tiles takes it, which has one dimension more (matmul_kernel.h).
+  Operand by_tiles(Operand operand, int64_t tile_rows) const {
+    const int64_t rows = is_plain() ? tile_rows : 1;
     operand.extents[1] -= rows - 1;
     operand.extents.insert(operand.extents.begin() + 1, rows);
-    operand.strides.insert(operand.strides.begin() + 1, columns ? 1 : 0);
+    operand.strides.insert(operand.strides.begin() + 1, operand.strides[1]);
     return operand;
   }
 
@@ -220,9 +223,10 @@ class Writer {
   }
 
   // Of `count` panels, from number `first` on.
-  std::vector<int32_t> args_of(const Panels& panels, int64_t first, int64_t count) const {
+  std::vector<int32_t> args_of(const Panels& panels, int64_t first, int64_t count,
+                               int64_t tiles_per_group) const {
     std::vector<int32_t> args;
-    for (int64_t arg : {panels.step, panels.last, first, count, choice_.tiles_per_group}) {
+    for (int64_t arg : {panels.step, panels.last, first, count, tiles_per_group}) {
       args.push_back(static_cast<int32_t>(arg));
     }
     return args;

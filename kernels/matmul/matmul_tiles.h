@@ -21,7 +21,8 @@ namespace ballast::kernels {
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
 // where k is small. `packs` takes B contiguous along k, whose steps are some blocks of 16, and puts
-// each panel on its stack as the loop reads it, which saves the launch that would.
+// each panel on its stack as the loop reads it, which saves the launch that would; it adds a bias
+// to what it stores from registers.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -41,9 +42,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     Func product("product"), staged("staged");
     sum(product, at);
     staged(at) = product(at);
-    Func result = plain ? product : staged, lane_bias;
+    Func result = plain && !packs ? product : staged, lane_bias;
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
+    } else if (packs) {
+      lane_bias = bias_of_lanes();
+      result = Func("with_bias");
+      result(at) = product(at) + lane_bias(l, v, p);
     } else if (!plain) {
       lane_bias = add_epilogue(staged, which);
     }
@@ -79,6 +84,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     // Panels follow each other while A's rows of a group stay in the second cache.
     store.gpu_blocks(panel, group, z0).never_partition_all();
     if (packs) schedule_panel();
+    if (lane_bias.defined()) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
     schedule_product(product, which, kLanes, vectors, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
@@ -89,14 +95,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     }
     schedule_staged(product, staged, which, kLanes, vectors, rows);
     staged.compute_at(out, tile);
-    if (lane_bias.defined()) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
   }
 
  private:
   void sum(Func product, const std::vector<Expr>& at) {
     const auto place = [&](const Expr& step) {
-      return columns ? std::vector<Expr>{step, y, first_row(t)}
-                     : std::vector<Expr>{step, 0, row_of(t, y)};
+      return plain ? std::vector<Expr>{step, y, first_row(t)}
+                   : std::vector<Expr>{step, 0, row_of(t, y)};
     };
     if (!packs) return sum_over_k(product, at, place);
     pack_panel();
@@ -118,13 +123,15 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   void schedule_panel() {
     packed.compute_at(out, z1).store_in(MemoryType::Stack).never_partition_all();
-    packed.bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
+    packed.reorder_storage(l, xi, v, p, z0, z1, z2)
+        .bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
         .bound_extent(l, kLanes)
-        .bound_extent(v, vectors);
-    packed.split(xi, ko, ki, kLanes).reorder(l, ki, v, ko).vectorize(l).unroll(ki);
+        .bound(v, 0, vectors)
+        .bound(xi, 0, a.dim(0).extent() / kLanes * kLanes);
+    packed.split(xi, ko, ki, kLanes).reorder(l, ki, ko, v).vectorize(l).unroll(ki);
     for (const Var& one : {p, z0, z1, z2}) packed.bound_extent(one, 1);
     for (Func step : blocks) {
-      step.compute_at(packed, v).store_in(MemoryType::Register).vectorize(l).unroll(ki);
+      step.compute_at(packed, ko).store_in(MemoryType::Register).vectorize(l).unroll(ki);
       step.bound_extent(l, kLanes).bound_extent(ki, kLanes);
       for (const Var& one : {v, ko, p, z0, z1, z2}) step.bound_extent(one, 1);
     }
@@ -159,8 +166,9 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       b.dim(2).set_stride(Expr());
       b.dim(3).set_stride(1).set_extent(b.dim(3).extent() / kLanes * kLanes);
     }
+    if (plain) a.dim(1).set_extent(rows);
     if (columns) {
-      a.dim(1).set_stride(1).set_extent(rows);
+      a.dim(1).set_stride(1);
       a.dim(2).set_stride(1);
     } else {
       a.dim(0).set_stride(1);
@@ -168,6 +176,19 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     if (!dense_store) return;
     extra.dim(0).set_stride(1);
     out.dim(0).set_stride(1);
+  }
+
+  // The bias of a panel's lanes, or what can be added without a change.
+  Func bias_of_lanes() {
+    Func lane_bias("lane_bias");
+    RDom i({{0, kLanes}, {0, select(has_bias != 0, vectors, 0)}}, "i");
+    lane_bias(l, v, p) = -0.0f;
+    // Where there is one row only, a bias is a single number.
+    lane_bias(i.x, i.y, p) =
+        bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
+    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
+    lane_bias.update().unscheduled();
+    return lane_bias;
   }
 
   // Appends the stages to `staged`; returns what holds the bias of a panel, if anything does.
@@ -184,14 +205,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       epilogue.add_extra(extra_mode, false, extra_at);
       return {};
     }
-    Func lane_bias("lane_bias");
-    RDom i({{0, kLanes}, {0, select(has_bias != 0, vectors, 0)}}, "i");
-    lane_bias(l, v, p) = 0.0f;
-    // Where there is one row only, a bias is a single number.
-    lane_bias(i.x, i.y, p) =
-        bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
-    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
-    lane_bias.update().unscheduled();
+    const Func lane_bias = bias_of_lanes();
     epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
       return lane_bias(lane, vector, p);
     });
