@@ -67,7 +67,10 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
   try {
     ours_ = c.steps.empty() ? Ours::of_op(c) : Ours::of_graph(c, c.steps, graph::Level::kO1);
     ours_->run(1);
-    if (!c.unfused.empty()) unfused_ = Ours::of_graph(c, c.unfused, graph::Level::kO0);
+    if (!c.unfused.empty()) {
+      unfused_ = Ours::of_graph(c, c.unfused, graph::Level::kO0);
+      unfused_->run(1);
+    }
   } catch (const std::exception& error) {
     measurement_.missing = error.what();
     return;
@@ -84,6 +87,7 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
 void Contest::add_sunk() {
   try {
     sunk_ = Ours::sunk(measurement_.work_case);
+    sunk_->run(1);
   } catch (const device::Error& error) {
     if (error.code() != device::Code::kUnimplemented) throw;
     return;
@@ -146,7 +150,7 @@ void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
 }
 
 void Contest::add(std::function<double(int)> run, Samples* samples) {
-  double one = run(1);  // allocates, warms up
+  double one = run(1);
   if (one < kLong) one = run(1);
   if (one < kSampleSeconds) one = run(4) / 4;
   Contestant contestant{std::move(run), samples};

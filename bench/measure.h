@@ -64,6 +64,7 @@ class Contest {
     bool is_hopeless = false;  // so slow that one round is enough
   };
 
+  // After a first run, which allocates and compiles.
   void add(std::function<double(int)> run, Samples* samples);
   void choose_limit();
   void add_sunk();
