@@ -193,11 +193,11 @@ void Recorder::call(HostFunction function, const std::string& label,
   if (status != 0) fail(Code::kInternal, "[{}] Halide's host code gave status {}", label, status);
 }
 
-void Recorder::join_beside() {
+void Recorder::join_beside(const std::vector<int64_t>& begins) {
   std::vector<device::Launch>& launches = plan_.launches;
   const device::Launch second = std::move(launches.back());
   launches.pop_back();
-  launches.back() = kernels::join_beside(launches.back(), second);
+  launches.back() = kernels::join_beside(launches.back(), second, begins);
 }
 
 void Recorder::join_after(size_t count) {

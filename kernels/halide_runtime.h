@@ -64,8 +64,8 @@ class Recorder {
   void set_streams(bool streams) { rules_.streams = streams; }
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
-  // The last two launches, which do not depend on each other, become one.
-  void join_beside();
+  // The last two launches, which do not depend on each other, become one; see merge_launches.h.
+  void join_beside(const std::vector<int64_t>& begins = {});
   // The last `count` launches become one; see join_after in merge_launches.h.
   void join_after(size_t count);
   size_t launch_count() const { return plan_.launches.size(); }

@@ -217,12 +217,18 @@ std::string part_call(const std::string& body, const char* number, const char* c
                  {count, "get_num_groups(1)", "get_num_groups(2)"}, arguments);
 }
 
+// Whether `part`, the last, takes its argument i from a later element on.
+bool begins_later(const Launch& part, size_t i, const std::vector<int64_t>& begins) {
+  const Arg& arg = part.args[i];
+  return arg.kind == Arg::Kind::kBuffer && arg.slot < begins.size() && begins[arg.slot] != 0;
+}
+
 device::SourcePtr make_joined(const std::vector<Launch>& parts, Joining joining,
-                              const std::string& entry) {
+                              const std::string& entry, const std::vector<int64_t>& begins) {
   device::StitchUnit unit;
   for (const Launch& part : parts) unit.add(*part.source);
   const bool is_beside = joining == Joining::kBeside;
-  std::string text = function_text(unit), parameters, calls;
+  std::string text = function_text(unit), parameters, calls, starts;
   for (size_t k = 0; k < parts.size(); ++k) {
     const Launch& part = parts[k];
     const device::KernelFunction& function = unit.kernel(*part.source, part.kernel);
@@ -239,6 +245,10 @@ device::SourcePtr make_joined(const std::vector<Launch>& parts, Joining joining,
       parameters += parameter.is_pointer ? fmt::format("__global {}* {}, ", parameter.type, name)
                                          : fmt::format("{} {}, ", parameter.type, name);
       arguments += ", " + name;
+      if (k + 1 == parts.size() && begins_later(part, i, begins)) {
+        starts += fmt::format("uint _begin{}, ", i);
+        arguments += fmt::format(" + _begin{}", i);
+      }
     }
     if (!is_beside) {
       calls += "  " + part_call(body, "get_group_id(0)", "get_num_groups(0)", arguments);
@@ -250,14 +260,15 @@ device::SourcePtr make_joined(const std::vector<Launch>& parts, Joining joining,
                part_call(body, "get_group_id(0) - _first", "get_num_groups(0) - _first", arguments);
     }
   }
-  if (is_beside) parameters += "uint _first, ";
+  if (is_beside) parameters += "uint _first, " + starts;
   return device::make_source(
       text + fmt::format("__kernel void {}({}__local ulong16* _shared) {{\n{}}}\n", entry,
                          parameters, calls),
       parts[0].source->options, /*packs_scalars=*/true);
 }
 
-Launch join(const std::vector<Launch>& parts, Joining joining) {
+Launch join(const std::vector<Launch>& parts, Joining joining,
+            const std::vector<int64_t>& begins = {}) {
   static std::mutex mutex;
   static std::map<std::string, device::SourcePtr> sources;
   Launch joined = parts[0];
@@ -267,7 +278,7 @@ Launch join(const std::vector<Launch>& parts, Joining joining) {
   std::string key = joined.kernel;
   for (const Launch& part : parts) {
     key += part.source->id;
-    if (&part != &parts[0]) joined.label += " + " + part.label;
+    if (part.label != parts[0].label) joined.label += " + " + part.label;
     for (const Arg& arg : part.args) {
       if (arg.kind != Arg::Kind::kLocal) {
         joined.args.push_back(arg);
@@ -277,18 +288,23 @@ Launch join(const std::vector<Launch>& parts, Joining joining) {
     }
   }
   if (joining == Joining::kBeside) joined.args.push_back(scalar(groups_of(parts[0], 0)));
+  for (size_t i = 0; i < parts.back().args.size(); ++i) {
+    if (!begins_later(parts.back(), i, begins)) continue;
+    key += fmt::format(",{}", i);
+    joined.args.push_back(scalar(begins[parts.back().args[i].slot]));
+  }
   joined.args.push_back(shared);
   std::lock_guard<std::mutex> lock(mutex);
   device::SourcePtr& source = sources[key];
-  if (!source) source = make_joined(parts, joining, joined.kernel);
+  if (!source) source = make_joined(parts, joining, joined.kernel, begins);
   joined.source = source;
   return joined;
 }
 
 }  // namespace
 
-Launch join_beside(const Launch& first, const Launch& second) {
-  Launch joined = join({first, second}, Joining::kBeside);
+Launch join_beside(const Launch& first, const Launch& second, const std::vector<int64_t>& begins) {
+  Launch joined = join({first, second}, Joining::kBeside, begins);
   joined.global[0] += second.global[0];
   return joined;
 }

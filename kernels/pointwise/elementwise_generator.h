@@ -41,11 +41,7 @@ class ElementwiseGenerator : public Halide::Generator<Derived> {
       Halide::OutputImageParam(outputs[0]).dim(d).set_min(0);  // the others' follow
     }
     for (Halide::OutputImageParam output : outputs) {
-      Halide::Expr stride = 1;
-      for (int d = 0; d < 4; ++d) {
-        output.dim(d).set_stride(stride);
-        stride = stride * outputs[0].dim(d).extent();
-      }
+      output.dim(1).set_stride(outputs[0].dim(0).extent());
     }
     for (Tensor* input : inputs) {
       for (int d = 0; d < 4; ++d) input->dim(d).set_min(0).set_stride(Halide::Expr());

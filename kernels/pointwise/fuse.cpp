@@ -41,7 +41,8 @@ void schedule_values(Outputs outputs, const Nest& nest, int64_t lanes) {
   outputs.values.bound_extent(nest.lane, static_cast<int>(lanes)).vectorize(nest.lane);
 }
 
-JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loops& loops) {
+JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loops& loops,
+                const Chunks& chunks) {
   JitKernel kernel;
   const int dimensions = static_cast<int>(loops.extents.size());
   const Nest nest = make_nest(dimensions);
@@ -70,7 +71,6 @@ JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loo
   for (size_t i = 0; i < outputs.size(); ++i) {
     fix_strides(outputs[i], loops.strides[fused.inputs.size() + i]);
   }
-  const Chunks chunks = choose_chunks(device_class, loops);
   schedule_nest(kernel.func, nest, chunks.x, chunks.y, device_class == DeviceClass::kGpu);
   schedule_values(made, nest, loops.extents[0]);
   if (loops.extents[0] == kLanes) kernel.func.vectorize(nest.lane, kLanes);
@@ -82,18 +82,22 @@ Plan make_plan(DeviceClass device_class, const FusedPointwise& fused, InputStrid
   if (TensorType{DType::kU8, shape}.elements() == 0) return {};
   strides.resize(strides.size() + fused.outputs.size(), broadcast_strides("fused", shape, shape));
   const Loops loops = make_loops(device_class, shape, strides);
-  std::vector<HostArg> args;
-  uint32_t slot = 0;
-  for (const TensorType& input : fused.inputs) {
-    args.push_back(loops.operand(slot, slot, input.dtype));
-    ++slot;
-  }
-  for (uint32_t output : fused.outputs) {
-    args.push_back(loops.operand(slot, slot, fused.steps[output].type.dtype));
-    ++slot;
-  }
-  return plan_jit([&] { return build(device_class, fused, loops); },
-                  elementwise_rules(device_class, loops), label_of(fused), args);
+  Recorder recorder;
+  record_elementwise(recorder, device_class, loops, [&](const Loops& part, const Chunks& chunks) {
+    std::vector<HostArg> args;
+    uint32_t slot = 0;
+    for (const TensorType& input : fused.inputs) {
+      args.push_back(part.operand(slot, slot, input.dtype));
+      ++slot;
+    }
+    for (uint32_t output : fused.outputs) {
+      args.push_back(part.operand(slot, slot, fused.steps[output].type.dtype));
+      ++slot;
+    }
+    record_jit(
+        recorder, [&] { return build(device_class, fused, part, chunks); }, label_of(fused), args);
+  });
+  return recorder.finish();
 }
 
 }  // namespace

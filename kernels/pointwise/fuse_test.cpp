@@ -81,6 +81,9 @@ TEST(Fused, EqualsSeparateKernelsBitForBit) {
                                                                        {{5, 32}, {32}},
                                                                        {{5, 33}, {33}},
                                                                        {{1000}, {1}},
+                                                                       {{4111}, {4111}},
+                                                                       {{33, 131}, {131}},
+                                                                       {{33, 131}, {33, 1}},
                                                                        {{3, 1, 16}, {3, 1, 1}}}) {
     const FusedPointwise fused = rounding_chain(shape, row);
     expect_same_bits(fused, tensors(fused));
@@ -135,15 +138,17 @@ TEST(Fused, SharedStepsStaySmall) {
 }
 
 TEST(Fused, RunsInPlace) {
-  const FusedPointwise fused = rounding_chain({1024}, {1024});
-  const auto inputs = tensors(fused);
-  const TensorType type = fused.inputs[0];
-  for (DeviceClass c : kClasses) {
-    const Plan plan = plan_fused(c, fused);
-    const auto apart = run_plan(plan, inputs, {type, type});
-    const auto in_place = run_plan(plan, inputs, {type, type}, {0, 1});
-    EXPECT_EQ(apart[0].bytes, in_place[0].bytes);
-    EXPECT_EQ(apart[1].bytes, in_place[1].bytes);
+  for (int64_t n : {1024, 4111}) {
+    const FusedPointwise fused = rounding_chain({n}, {n});
+    const auto inputs = tensors(fused);
+    const TensorType type = fused.inputs[0];
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_fused(c, fused);
+      const auto apart = run_plan(plan, inputs, {type, type});
+      const auto in_place = run_plan(plan, inputs, {type, type}, {0, 1});
+      EXPECT_EQ(apart[0].bytes, in_place[0].bytes);
+      EXPECT_EQ(apart[1].bytes, in_place[1].bytes);
+    }
   }
 }
 

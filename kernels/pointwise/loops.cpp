@@ -91,15 +91,6 @@ Loops make_loops(DeviceClass device_class, const Shape& shape,
   return loops;
 }
 
-SourceRules elementwise_rules(DeviceClass device_class, const Loops& loops) {
-  int64_t vectors = 1;
-  for (size_t d = 1; d < loops.extents.size(); ++d) vectors *= loops.extents[d];
-  SourceRules rules;
-  rules.streams = loops.extents[0] == kLanes &&
-                  should_stream(device_class, vectors, kLanes, kStreamedRowsBytes);
-  return rules;
-}
-
 Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
   const int64_t lanes = loops.extents[0], width = loops.extents[1], height = loops.extents[2];
   if (device_class == DeviceClass::kCpu) {
@@ -125,6 +116,64 @@ Chunks choose_chunks(DeviceClass device_class, const Loops& loops) {
   while (x < width && x < kItems) x *= 2;
   while (y < height && x * y < kItems) y *= 2;
   return {x, y};
+}
+
+namespace {
+
+// Lines of one lane as vectors and what is left of each, `begins[operand]` elements further on.
+struct SplitLines {
+  Loops vectors, rest;
+  std::vector<int64_t> begins;
+};
+
+// None where there is little to win: few elements, or lines so short that two work-groups would
+// often write the same cache line.
+std::optional<SplitLines> split_lines(DeviceClass device_class, const Loops& loops) {
+  constexpr int64_t kLeastElements = 4096, kLeastLine = 128;
+  const int64_t line = loops.extents[1];
+  int64_t elements = loops.extents[0];
+  for (size_t d = 1; d < loops.extents.size(); ++d) elements *= loops.extents[d];
+  const bool has_vectors = std::all_of(loops.strides.begin(), loops.strides.end(),
+                                       [](const auto& s) { return s[1] == 0 || s[1] == 1; });
+  if (device_class != DeviceClass::kCpu || loops.extents[0] != 1 || !has_vectors ||
+      line < kLeastLine || elements < kLeastElements) {
+    return std::nullopt;
+  }
+  SplitLines split{loops, loops, {}};
+  split.vectors.extents[0] = kLanes;
+  split.vectors.extents[1] = line / kLanes;
+  split.rest.extents[1] = line % kLanes;
+  for (auto& s : split.vectors.strides) {
+    split.begins.push_back(line / kLanes * kLanes * s[1]);
+    s[0] = s[1];
+    s[1] *= kLanes;
+  }
+  return split;
+}
+
+bool streams_result(DeviceClass device_class, const Loops& loops) {
+  int64_t vectors = 1;
+  for (size_t d = 1; d < loops.extents.size(); ++d) vectors *= loops.extents[d];
+  const std::vector<int64_t>& result = loops.strides.back();
+  const bool is_aligned = std::all_of(result.begin() + 1, result.end(),
+                                      [](int64_t stride) { return stride % kLanes == 0; });
+  return loops.extents[0] == kLanes && is_aligned &&
+         should_stream(device_class, vectors, kLanes, kStreamedRowsBytes);
+}
+
+}  // namespace
+
+void record_elementwise(Recorder& recorder, DeviceClass device_class, const Loops& loops,
+                        const ElementwiseCall& call) {
+  const std::optional<SplitLines> split = split_lines(device_class, loops);
+  const Loops& most = split ? split->vectors : loops;
+  const Chunks chunks = choose_chunks(device_class, most);
+  recorder.set_streams(streams_result(device_class, most));
+  call(most, chunks);
+  if (!split) return;
+  recorder.set_streams(false);
+  call(split->rest, {static_cast<int32_t>(split->rest.extents[1]), chunks.y});
+  recorder.join_beside(split->begins);
 }
 
 }  // namespace ballast::kernels

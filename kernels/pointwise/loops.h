@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "kernels/halide_runtime.h"
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,13 +36,17 @@ std::optional<int64_t> merged_stride(const Shape& shape, const std::vector<int64
 Loops make_loops(device::DeviceClass device_class, const Shape& shape,
                  const std::vector<std::vector<int64_t>>& strides);
 
-// What kernels of these loops are adapted by, that write dense results of 4-byte elements.
-SourceRules elementwise_rules(device::DeviceClass device_class, const Loops& loops);
-
 // How many steps of x and y one work-group takes.
 struct Chunks {
   int32_t x = 1, y = 1;
 };
 Chunks choose_chunks(device::DeviceClass device_class, const Loops& loops);
+
+// Appends the launch of an elementwise kernel that writes dense results. `call` records it for the
+// loops it is given: these ones or, where long lines are no whole vectors, first those of the
+// vectors and then those of what is left of the lines.
+using ElementwiseCall = std::function<void(const Loops& loops, const Chunks& chunks)>;
+void record_elementwise(Recorder& recorder, device::DeviceClass device_class, const Loops& loops,
+                        const ElementwiseCall& call);
 
 }  // namespace ballast::kernels

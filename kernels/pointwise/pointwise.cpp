@@ -57,17 +57,19 @@ Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
     strides.pop_back();
     return plan_fused_strided(device_class, single, strides);
   }
-  std::vector<HostArg> args;
-  uint32_t slot = 0;
-  for (const TensorType& input : inputs) {
-    args.push_back(loops.operand(slot, slot, input.dtype));
-    ++slot;
-  }
-  const Chunks chunks = choose_chunks(device_class, loops);
-  args.insert(args.end(), {chunks.x, chunks.y, loops.operand(slot, slot, output.dtype)});
   const std::string kernel = kernel_name(op, inputs, output.dtype);
-  Recorder recorder(elementwise_rules(device_class, loops));
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  const HostFunction function = aot_kernel(kernel, device_class);
+  Recorder recorder;
+  record_elementwise(recorder, device_class, loops, [&](const Loops& part, const Chunks& chunks) {
+    std::vector<HostArg> args;
+    uint32_t slot = 0;
+    for (const TensorType& input : inputs) {
+      args.push_back(part.operand(slot, slot, input.dtype));
+      ++slot;
+    }
+    args.insert(args.end(), {chunks.x, chunks.y, part.operand(slot, slot, output.dtype)});
+    recorder.call(function, kernel, args);
+  });
   return recorder.finish();
 }
 
