@@ -86,7 +86,7 @@ struct MatmulSlots {
 MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots& slots);
 
 // Everything that could compute the problem, with estimates. All give the same bits. The epilogue
-// does not enter: fused and unfused products take the same path.
+// does not enter: fused and unfused products make the same choice.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
 
 // Whether, with no epilogue but a bias, each work-group packs the panel of B that it reads: one
