@@ -59,7 +59,7 @@ double check(const workloads::Run& run, bool is_training, Json* json) {
     (*json)["losses"] = losses;
   } else {
     first_s = time_of(run.call);
-    auto [magnitude, with_sign] = workloads::checksums(run.output());
+    auto [magnitude, with_sign] = workloads::checksums(run.outputs());
     (*json)["checksum"] = magnitude;
     (*json)["check2"] = with_sign;
   }

@@ -1,6 +1,7 @@
 #include "bench/workloads/workloads.h"
 
-#include "bench/workloads/vit.h"
+#include "bench/workloads/forward.h"
+#include "bench/workloads/models.h"
 #include "frontend/ballast_frontend.h"
 
 #include <algorithm>
@@ -14,80 +15,46 @@ namespace {
 using namespace ballast;
 
 // Steps of one sunk run: fewer where a step takes long.
-uint64_t sink_steps(const std::string& name) { return name == "vit_train" ? 5 : 100; }
+uint64_t sink_steps(const std::string& name) { return name.rfind("vit_", 0) == 0 ? 5 : 100; }
 
 constexpr float kLearningRate = 0.01f, kMomentum = 0.9f, kAdamLearningRate = 1e-4f;
 
-using Forward = std::function<Tensor(const std::vector<Tensor>&)>;
 using TrainStep = std::function<Tensor(const Tensor&, const Tensor&)>;
 
-struct Definition {
-  bool is_training;
-  std::vector<std::string> arrays;  // in the order in which the function below takes them
-};
-
-const std::map<std::string, Definition>& definitions() {
-  static const std::vector<std::string> kMlp = {"w0", "b0", "w1", "b1", "w2", "b2"};
-  static const std::map<std::string, Definition> kAll = {
-      {"eager_add_mul_1024", {false, {"x", "y"}}},
-      {"fused_add_mul_1024", {false, {"x", "y"}}},
-      {"gemm_1024", {false, {"x", "w"}}},
-      {"gemm_bias_relu_1024", {false, {"x", "w", "b"}}},
-      {"mlp_infer", {false, {"x", "w0", "b0", "w1", "b1", "w2", "b2"}}},
-      {"mlp_train", {true, kMlp}},
-      {"linreg_train", {true, {"w", "b"}}},
-      {"dense1024_train", {true, {"w", "b"}}},
-      {"eager_mlp_train", {true, kMlp}},
-      {"vit_train", {true, vit_parameters()}},
+// The parameters of the training workloads.
+const std::map<std::string, Names>& trainings() {
+  static const std::map<std::string, Names> kAll = {
+      {"mlp_train", mlp_parameters()}, {"linreg_train", {"w", "b"}},
+      {"dense1024_train", {"w", "b"}}, {"eager_mlp_train", mlp_parameters()},
+      {"vit_train", vit_parameters()},
   };
   return kAll;
 }
 
-const Definition& definition_of(const std::string& name) {
-  auto found = definitions().find(name);
-  if (found != definitions().end()) return found->second;
-  fail(BALLAST_NOT_FOUND, "[workloads] there is no workload {}", name);
+template <class T>
+const T& found_in(const std::map<std::string, T>& all, const std::string& name, const char* what) {
+  const auto found = all.find(name);
+  if (found != all.end()) return found->second;
+  fail(BALLAST_NOT_FOUND, "[workloads] there is no {} {}", what, name);
 }
 
 const Tensor& array_of(const Arrays& arrays, const std::string& name) {
-  auto found = arrays.find(name);
-  if (found != arrays.end()) return found->second;
-  fail(BALLAST_NOT_FOUND, "[workloads] the inputs hold no {}.npy", name);
+  return found_in(arrays, name, "input");
 }
 
 bool is_eager_workload(const std::string& name) { return name.rfind("eager_", 0) == 0; }
 
-// Weights are [out, in].
-Tensor dense(const Operand& x, const Operand& weight, const Operand& bias) {
-  return ops::matmul(x, weight, false, true) + bias;
-}
-
-template <class T>
-Tensor mlp(const Tensor& x, const std::vector<T>& p, size_t first) {
-  Tensor h = ops::relu(dense(x, p[first], p[first + 1]));
-  h = ops::relu(dense(h, p[first + 2], p[first + 3]));
-  return dense(h, p[first + 4], p[first + 5]);
-}
-
-Forward make_forward(const std::string& name) {
-  if (name == "gemm_1024") return [](const auto& a) { return ops::matmul(a[0], a[1]); };
-  if (name == "gemm_bias_relu_1024") {
-    return [](const auto& a) { return ops::relu(ops::matmul(a[0], a[1]) + a[2]); };
-  }
-  if (name == "mlp_infer") return [](const auto& a) { return mlp(a[0], a, 1); };
-  return [](const auto& a) { return (a[0] + a[1]) * a[0]; };
-}
-
-Tensor loss_of(const std::string& name, const std::vector<Parameter>& p, const Tensor& x,
+Tensor loss_of(const std::string& name, const std::vector<Parameter>& parameters, const Tensor& x,
                const Tensor& y) {
+  const Tensors p(parameters.begin(), parameters.end());
   if (name == "linreg_train") return nn::MSELoss()(dense(x, p[0], p[1]), y);
   if (name == "dense1024_train") return nn::MSELoss()(ops::relu(dense(x, p[0], p[1])), y);
-  return nn::CrossEntropyLoss()(name == "vit_train" ? vit(p, x) : mlp(x, p, 0), y);
+  return nn::CrossEntropyLoss()(name == "vit_train" ? vit(p, x) : mlp(p, x), y);
 }
 
 std::vector<Parameter> make_parameters(const std::string& name, const Arrays& arrays) {
   std::vector<Parameter> parameters;
-  for (const std::string& array : definition_of(name).arrays) {
+  for (const std::string& array : found_in(trainings(), name, "training workload")) {
     parameters.emplace_back(array_of(arrays, array), array);
   }
   return parameters;
@@ -114,36 +81,41 @@ TrainStep make_train_step(const std::string& name, const Arrays& arrays) {
 }
 
 Run run_forward(const std::string& name, Mode mode, const Arrays& arrays) {
-  std::vector<Tensor> inputs;
-  for (const std::string& array : definition_of(name).arrays) {
-    inputs.push_back(array_of(arrays, array));
-  }
-  Forward forward = make_forward(name);
-  auto last = std::make_shared<Tensor>();
+  const Forward& definition = found_in(forwards(), name, "workload");
+  Tensors inputs;
+  for (const std::string& array : definition.arrays) inputs.push_back(array_of(arrays, array));
   Run run;
   if (mode == Mode::kSink) {
-    auto of_x = [forward, inputs](const Tensor& x) {
-      std::vector<Tensor> all = inputs;
+    auto of_x = [forward = definition.run, inputs](const Tensor& x) {
+      Tensors all = inputs;
       all[0] = x;
-      return forward(all);
+      return forward(all)[0];
     };
+    auto last = std::make_shared<Tensor>();
     const uint64_t steps = run.steps_per_call = sink_steps(name);
     run.call = [loop = sink(jit(of_x)), last, inputs, steps]() mutable {
       *last = loop(steps, repeat(inputs[0]));
       synchronize();
     };
-    run.output = [last, steps] {
-      std::vector<float> all = last->to_host<float>();
-      return std::vector<float>(all.end() - all.size() / steps, all.end());
+    run.outputs = [last, steps] {
+      const std::vector<float> all = last->to_host<float>();
+      const std::vector<float> of_last(all.end() - all.size() / steps, all.end());
+      return std::vector<std::vector<float>>{of_last};
     };
     return run;
   }
+  std::function<Tensors(const Tensors&)> forward = definition.run;
   if (mode == Mode::kJit) forward = jit(forward);
+  auto last = std::make_shared<Tensors>();
   run.call = [forward, last, inputs] {
     *last = forward(inputs);
     synchronize();
   };
-  run.output = [last] { return last->to_host<float>(); };
+  run.outputs = [last] {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& tensor : *last) values.push_back(tensor.to_host<float>());
+    return values;
+  };
   return run;
 }
 
@@ -180,19 +152,18 @@ Run run_training(const std::string& name, Mode mode, const Arrays& arrays) {
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const auto& [name, definition] : definitions()) all.push_back(name);
+  for (const auto& [name, forward] : forwards()) all.push_back(name);
+  for (const auto& [name, parameters] : trainings()) all.push_back(name);
   return all;
 }
 
-bool is_training(const std::string& name) { return definition_of(name).is_training; }
+bool is_training(const std::string& name) { return trainings().count(name) > 0; }
 
 std::string why_not(const std::string& name, Mode mode) {
-  definition_of(name);
   if (is_eager_workload(name) && mode != Mode::kEager) return "for the eager mode";
-  // A sink keeps every step's output: 100 of a 1024 x 1024 result would measure memory traffic.
-  bool is_small = is_training(name) || name == "mlp_infer";
-  if (mode == Mode::kSink && !is_small) return "one large result per step";
-  return "";
+  if (mode != Mode::kSink || is_training(name)) return "";
+  const bool can_sink = found_in(forwards(), name, "workload").can_sink;
+  return can_sink ? "" : "one large result per step";
 }
 
 Run make_run(const std::string& name, Mode mode, const Arrays& arrays) {
@@ -246,14 +217,20 @@ Arrays load_arrays(const std::string& folder) {
   return arrays;
 }
 
-std::pair<double, double> checksums(const std::vector<float>& values) {
-  double magnitude = 0, with_sign = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    magnitude += std::abs(static_cast<double>(values[i])) * (1 + static_cast<double>(i % 13) / 13);
-    with_sign += values[i] * (static_cast<double>(i * 7919 % 101) / 50 - 1);
+std::pair<double, double> checksums(const std::vector<std::vector<float>>& arrays) {
+  std::pair<double, double> sums;
+  for (const std::vector<float>& values : arrays) {
+    double magnitude = 0, with_sign = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      magnitude +=
+          std::abs(static_cast<double>(values[i])) * (1 + static_cast<double>(i % 13) / 13);
+      with_sign += values[i] * (static_cast<double>(i * 7919 % 101) / 50 - 1);
+    }
+    const double count = static_cast<double>(std::max<size_t>(1, values.size()));
+    sums.first += magnitude / count;
+    sums.second += with_sign / count;
   }
-  double count = static_cast<double>(std::max<size_t>(1, values.size()));
-  return {magnitude / count, with_sign / count};
+  return sums;
 }
 
 }  // namespace workloads

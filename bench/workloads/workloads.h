@@ -23,7 +23,7 @@ struct Run {
   // Training: the losses of the first three steps, to be asked for once and before anything else.
   std::function<std::vector<float>()> first_losses;
   // Otherwise: what the last call computed.
-  std::function<std::vector<float>()> output;
+  std::function<std::vector<std::vector<float>>()> outputs;
 };
 
 std::vector<std::string> names();
@@ -45,7 +45,7 @@ std::vector<Phase> compile_phases(const std::string& name, const Arrays& arrays)
 // Reads every .npy file of a folder.
 Arrays load_arrays(const std::string& folder);
 
-// The peers' two checksums of an array: a weighted mean of magnitudes, and a signed one.
-std::pair<double, double> checksums(const std::vector<float>& values);
+// The peers' two checksums: a weighted mean of magnitudes, and a signed one, added up over arrays.
+std::pair<double, double> checksums(const std::vector<std::vector<float>>& arrays);
 
 }  // namespace workloads

@@ -1,12 +1,12 @@
-#include "bench/workloads/vit.h"
+#include "bench/workloads/models.h"
 
 #include "frontend/ops/ops.h"
 
 namespace workloads {
 
-namespace {
-
 using namespace ballast;
+
+namespace {
 
 constexpr int64_t kPatch = 16, kDepth = 6, kHeads = 8;
 constexpr double kEpsilon = 1e-5;
@@ -14,12 +14,12 @@ constexpr double kEpsilon = 1e-5;
 // Takes the parameters one after the other.
 class Reader {
  public:
-  explicit Reader(const std::vector<Parameter>& parameters) : next_(parameters.begin()) {}
+  explicit Reader(const Tensors& parameters) : next_(parameters.begin()) {}
 
   Tensor take() { return *next_++; }
-  Tensor dense(const Tensor& x) {  // weight [out, in], bias
+  Tensor dense(const Tensor& x) {
     const Tensor weight = take();
-    return ops::matmul(x, weight, /*transpose_a=*/false, /*transpose_b=*/true) + take();
+    return workloads::dense(x, weight, take());
   }
   Tensor norm(const Tensor& x) {
     const Tensor gamma = take();
@@ -33,25 +33,42 @@ class Reader {
     const Shape& shape = planes.shape();
     return ops::transpose(ops::reshape(planes, {shape[0], shape[1], -1}), {0, 2, 1});
   }
+  Tensor attention(const Tensor& x) {
+    const int64_t batch = x.shape()[0], length = x.shape()[1], channels = x.shape()[2];
+    const Tensor projected = ops::reshape(dense(x), {batch, length, 3, kHeads, channels / kHeads});
+    const Tensors qkv = ops::split(ops::transpose(projected, {2, 0, 3, 1, 4}), 3);
+    const Tensor out = ops::scaled_dot_product_attention(
+        ops::squeeze(qkv[0], {0}), ops::squeeze(qkv[1], {0}), ops::squeeze(qkv[2], {0}));
+    return dense(ops::reshape(ops::transpose(out, {0, 2, 1, 3}), {batch, length, channels}));
+  }
 
  private:
-  std::vector<Parameter>::const_iterator next_;
+  Tensors::const_iterator next_;
 };
-
-Tensor attention(Reader& reader, const Tensor& x) {
-  const int64_t batch = x.shape()[0], length = x.shape()[1], channels = x.shape()[2];
-  const Tensor projected =
-      ops::reshape(reader.dense(x), {batch, length, 3, kHeads, channels / kHeads});
-  const std::vector<Tensor> qkv = ops::split(ops::transpose(projected, {2, 0, 3, 1, 4}), 3);
-  const Tensor out = ops::scaled_dot_product_attention(
-      ops::squeeze(qkv[0], {0}), ops::squeeze(qkv[1], {0}), ops::squeeze(qkv[2], {0}));
-  return reader.dense(ops::reshape(ops::transpose(out, {0, 2, 1, 3}), {batch, length, channels}));
-}
 
 }  // namespace
 
-std::vector<std::string> vit_parameters() {
-  std::vector<std::string> names = {"patch_w", "patch_b", "cls", "pos"};
+Tensor dense(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return ops::matmul(x, weight, /*transpose_a=*/false, /*transpose_b=*/true) + bias;
+}
+
+Names mlp_parameters() { return {"w0", "b0", "w1", "b1", "w2", "b2"}; }
+
+Tensor mlp(const Tensors& parameters, const Tensor& x) {
+  Reader reader(parameters);
+  const Tensor first = ops::relu(reader.dense(x));
+  const Tensor second = ops::relu(reader.dense(first));
+  return reader.dense(second);
+}
+
+Names attention_parameters() { return {"qkv_w", "qkv_b", "proj_w", "proj_b"}; }
+
+Tensor attention(const Tensors& parameters, const Tensor& x) {
+  return Reader(parameters).attention(x);
+}
+
+Names vit_parameters() {
+  Names names = {"patch_w", "patch_b", "cls", "pos"};
   for (int64_t block = 0; block < kDepth; ++block) {
     for (const char* part : {"ln1_g", "ln1_b", "qkv_w", "qkv_b", "proj_w", "proj_b", "ln2_g",
                              "ln2_b", "fc1_w", "fc1_b", "fc2_w", "fc2_b"}) {
@@ -62,14 +79,14 @@ std::vector<std::string> vit_parameters() {
   return names;
 }
 
-Tensor vit(const std::vector<Parameter>& parameters, const Tensor& x) {
+Tensor vit(const Tensors& parameters, const Tensor& x) {
   Reader reader(parameters);
   const Tensor patches = reader.patches(x);
   const int64_t batch = patches.shape()[0], channels = patches.shape()[2];
   const Tensor first = ops::broadcast_to(reader.take(), {batch, 1, channels});
   Tensor t = ops::concat({first, patches}, 1) + reader.take();
   for (int64_t block = 0; block < kDepth; ++block) {
-    t = t + attention(reader, reader.norm(t));
+    t = t + reader.attention(reader.norm(t));
     const Tensor hidden = ops::gelu(reader.dense(reader.norm(t)));
     t = t + reader.dense(hidden);
   }
