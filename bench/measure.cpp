@@ -151,7 +151,6 @@ void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
 
 void Contest::add(std::function<double(int)> run, Samples* samples) {
   double one = run(1);
-  if (one < kLong) one = run(1);
   if (one < kSampleSeconds) one = run(4) / 4;
   Contestant contestant{std::move(run), samples};
   contestant.count = std::clamp(static_cast<int>(kSampleSeconds / one), 1, kMaxBatch);

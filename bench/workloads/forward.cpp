@@ -7,8 +7,6 @@ namespace {
 
 using namespace ballast;
 
-constexpr double kEpsilon = 1e-5;
-
 Tensors add_mul(const Tensors& a) { return {(a[0] + a[1]) * a[0]}; }
 
 Tensors fused_chain(const Tensors& a) { return {ops::gelu(a[0] * a[1] + a[2]) + a[3]}; }
@@ -19,13 +17,13 @@ Tensors gemm_bias_relu(const Tensors& a) { return {ops::relu(ops::matmul(a[0], a
 
 Tensors softmax(const Tensors& a) { return {ops::softmax(a[0])}; }
 
-Tensors layer_norm(const Tensors& a) { return {ops::layer_norm(a[0], a[1], a[2], -1, kEpsilon).y}; }
+Tensors layer_norm(const Tensors& a) { return {ops::layer_norm(a[0], a[1], a[2]).y}; }
 
 Tensors conv_bn_relu(const Tensors& a) {
   ops::Window2d window;
   window.pad_mode = "same";
   const Tensor planes = ops::conv2d(a[0], a[1], window);
-  return {ops::relu(ops::batch_norm_inference(planes, a[2], a[3], a[4], a[5], kEpsilon))};
+  return {ops::relu(ops::batch_norm_inference(planes, a[2], a[3], a[4], a[5]))};
 }
 
 // Of a model: x, then its parameters.

@@ -9,7 +9,6 @@ using namespace ballast;
 namespace {
 
 constexpr int64_t kPatch = 16, kDepth = 6, kHeads = 8;
-constexpr double kEpsilon = 1e-5;
 
 // Takes the parameters one after the other.
 class Reader {
@@ -23,7 +22,7 @@ class Reader {
   }
   Tensor norm(const Tensor& x) {
     const Tensor gamma = take();
-    return ops::layer_norm(x, gamma, take(), -1, kEpsilon).y;
+    return ops::layer_norm(x, gamma, take()).y;
   }
   Tensor patches(const Tensor& images) {  // [B, patches, channels]
     ops::Window2d window;

@@ -35,11 +35,11 @@ template <class T>
 const T& found_in(const std::map<std::string, T>& all, const std::string& name, const char* what) {
   const auto found = all.find(name);
   if (found != all.end()) return found->second;
-  fail(BALLAST_NOT_FOUND, "[workloads] there is no {} {}", what, name);
+  fail(BALLAST_NOT_FOUND, "[workloads] no {} is named {}", what, name);
 }
 
 const Tensor& array_of(const Arrays& arrays, const std::string& name) {
-  return found_in(arrays, name, "input");
+  return found_in(arrays, name, ".npy file of the inputs");
 }
 
 bool is_eager_workload(const std::string& name) { return name.rfind("eager_", 0) == 0; }

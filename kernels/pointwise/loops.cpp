@@ -4,6 +4,7 @@
 #include "kernels/streaming.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ballast::kernels {
 
@@ -11,6 +12,10 @@ using device::DeviceClass;
 
 Operand Loops::operand(size_t index, uint32_t slot, DType dtype) const {
   return {slot, dtype, extents, strides[index], {}};
+}
+
+int64_t Loops::elements() const {
+  return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
 }
 
 std::vector<int64_t> broadcast_strides(const std::string& op, const Shape& shape,
@@ -67,22 +72,33 @@ Loops collapse(const Shape& shape, const std::vector<std::vector<int64_t>>& stri
   return loops;
 }
 
+// Whether lines of single lanes may become vectors: every operand is dense or repeats along them.
+bool may_be_vectors(DeviceClass device_class, const Loops& loops) {
+  return device_class == DeviceClass::kCpu && loops.extents.size() > 1 && loops.extents[0] == 1 &&
+         std::all_of(loops.strides.begin(), loops.strides.end(),
+                     [](const auto& s) { return s[1] == 0 || s[1] == 1; });
+}
+
+// The whole vectors of lines of single lanes.
+Loops whole_vectors(Loops loops) {
+  loops.extents[0] = kLanes;
+  loops.extents[1] /= kLanes;
+  for (auto& s : loops.strides) {
+    s[0] = s[1];
+    s[1] *= kLanes;
+  }
+  return loops;
+}
+
 }  // namespace
 
 Loops make_loops(DeviceClass device_class, const Shape& shape,
                  const std::vector<std::vector<int64_t>>& strides) {
   Loops loops = collapse(shape, strides);
-  const bool has_vectors = device_class == DeviceClass::kCpu && !loops.extents.empty() &&
-                           loops.extents[0] % kLanes == 0 &&
-                           std::all_of(loops.strides.begin(), loops.strides.end(),
-                                       [](const auto& s) { return s[0] == 0 || s[0] == 1; });
-  const int64_t lanes = has_vectors ? kLanes : 1;
-  if (has_vectors) loops.extents[0] /= lanes;
-  loops.extents.insert(loops.extents.begin(), lanes);
-  for (auto& s : loops.strides) {
-    const int64_t lane_stride = has_vectors ? s[0] : 1;  // of no account for a single lane
-    if (has_vectors) s[0] *= lanes;
-    s.insert(s.begin(), lane_stride);
+  loops.extents.insert(loops.extents.begin(), 1);
+  for (auto& s : loops.strides) s.insert(s.begin(), 1);  // of no account for a single lane
+  if (may_be_vectors(device_class, loops) && loops.extents[1] % kLanes == 0) {
+    loops = whole_vectors(std::move(loops));
   }
   while (loops.extents.size() < 4) {
     for (auto& s : loops.strides) s.push_back(loops.extents.back() * s.back());
@@ -131,34 +147,22 @@ struct SplitLines {
 std::optional<SplitLines> split_lines(DeviceClass device_class, const Loops& loops) {
   constexpr int64_t kLeastElements = 4096, kLeastLine = 128;
   const int64_t line = loops.extents[1];
-  int64_t elements = loops.extents[0];
-  for (size_t d = 1; d < loops.extents.size(); ++d) elements *= loops.extents[d];
-  const bool has_vectors = std::all_of(loops.strides.begin(), loops.strides.end(),
-                                       [](const auto& s) { return s[1] == 0 || s[1] == 1; });
-  if (device_class != DeviceClass::kCpu || loops.extents[0] != 1 || !has_vectors ||
-      line < kLeastLine || elements < kLeastElements) {
+  if (!may_be_vectors(device_class, loops) || line < kLeastLine ||
+      loops.elements() < kLeastElements) {
     return std::nullopt;
   }
-  SplitLines split{loops, loops, {}};
-  split.vectors.extents[0] = kLanes;
-  split.vectors.extents[1] = line / kLanes;
+  SplitLines split{whole_vectors(loops), loops, {}};
   split.rest.extents[1] = line % kLanes;
-  for (auto& s : split.vectors.strides) {
-    split.begins.push_back(line / kLanes * kLanes * s[1]);
-    s[0] = s[1];
-    s[1] *= kLanes;
-  }
+  for (const auto& s : loops.strides) split.begins.push_back((line - line % kLanes) * s[1]);
   return split;
 }
 
 bool streams_result(DeviceClass device_class, const Loops& loops) {
-  int64_t vectors = 1;
-  for (size_t d = 1; d < loops.extents.size(); ++d) vectors *= loops.extents[d];
   const std::vector<int64_t>& result = loops.strides.back();
   const bool is_aligned = std::all_of(result.begin() + 1, result.end(),
                                       [](int64_t stride) { return stride % kLanes == 0; });
   return loops.extents[0] == kLanes && is_aligned &&
-         should_stream(device_class, vectors, kLanes, kStreamedRowsBytes);
+         should_stream(device_class, loops.elements() / kLanes, kLanes, kStreamedRowsBytes);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Loops {
   std::vector<std::vector<int64_t>> strides;
 
   Operand operand(size_t index, uint32_t slot, DType dtype) const;
+  int64_t elements() const;
 };
 
 // Row-major strides of a tensor of `shape`, seen as `target` by numpy's broadcasting; outermost
