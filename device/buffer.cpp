@@ -4,6 +4,7 @@
 #include "device/stream_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ballast::device {
 
@@ -59,12 +60,10 @@ Buffer::~Buffer() {
     // A stream that is gone has waited for its work.
     const std::shared_ptr<StreamState> stream = use.lock();
     if (!stream) continue;
-    cl_event event = nullptr;
-    if (clEnqueueMarkerWithWaitList(stream->queue.get(), 0, nullptr, &event) != CL_SUCCESS)
-      continue;
-    clFlush(stream->queue.get());
-    markers.emplace_back(event);
-    pending.push_back(event);
+    EventHandle end = stream->mark_end();
+    if (!end) continue;
+    pending.push_back(end.get());
+    markers.push_back(std::move(end));
   }
   block_->ordered_after = device_->default_stream().state().submitted.load();
   device_->pool().free(block_, pending);

@@ -34,6 +34,8 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   cl_mem mem() const { return mem_; }
   // Names mem() for ever: equal serials are the same memory object, alive.
   uint64_t serial() const { return serial_; }
+  // Where it lies in host memory that the device uses in place; 0 elsewhere.
+  uint64_t address() const { return block_->address == 0 ? 0 : block_->address + offset_; }
   // Streams other than the device's default tell the buffer that they are about to use it, so that
   // its memory is not reused before they are done, and that they start after the default stream's
   // work on the block's previous owner. Called by Stream.

@@ -24,9 +24,12 @@ struct Step {
   size_t index = 0;
 };
 
+// A task and what it takes, or a kernel object with its arguments set.
 struct PreparedLaunch {
-  Kernel kernel;
   Geometry geometry;
+  Task task = nullptr;
+  TaskWords words;
+  std::optional<Kernel> kernel;
 };
 
 // A recording and the kernel objects in it: PoCL 3.1 takes a kernel's arguments when the command
@@ -100,11 +103,31 @@ struct CommandList::Impl {
         if (arg.kind != Arg::Kind::kBuffer) continue;
         const Operand& operand = operands[i][arg.slot];
         if (operand.buffer)
-          prepared[i].kernel.set_buffer(a, *operand.buffer);
+          set_buffer(i, a, *operand.buffer);
         else
           bindings[operand.binding].uses.push_back({i, a});
       }
     }
+  }
+
+  void set_buffer(size_t launch, cl_uint argument, Buffer& buffer) {
+    PreparedLaunch& to = prepared[launch];
+    if (to.kernel) to.kernel->set_buffer(argument, buffer);
+    if (to.task == nullptr) return;
+    to.words[kTaskArguments + argument] = buffer.address();
+    if (buffer.address() == 0) to.task = nullptr;
+  }
+
+  // Where a launch runs as a task, it needs no kernel object.
+  void prepare_launch(const Launch& launch, Replay replay) {
+    PreparedLaunch made{geometry_of(launch), nullptr, {}, {}};
+    Tasks* tasks = replay == Replay::kNative ? nullptr : device->tasks();
+    if (tasks != nullptr && may_be_task(launch)) made.task = tasks->find(launch);
+    if (made.task != nullptr)
+      write_task_words(launch, &made.words);
+    else
+      made.kernel = make_kernel(launch);
+    prepared.push_back(std::move(made));
   }
 
   void check_bindings(const std::vector<BufferPtr>& buffers) const {
@@ -120,11 +143,9 @@ struct CommandList::Impl {
   void bind(const std::vector<BufferPtr>& buffers) {
     for (size_t i = 0; i < bindings.size(); ++i) {
       Binding& binding = bindings[i];
-      const Buffer& buffer = *buffers[i];
+      Buffer& buffer = *buffers[i];
       if (binding.serial == buffer.serial()) continue;
-      for (const ArgumentUse& use : binding.uses) {
-        prepared[use.launch].kernel.set_buffer(use.argument, buffer);
-      }
+      for (const ArgumentUse& use : binding.uses) set_buffer(use.launch, use.argument, buffer);
       binding.serial = buffer.serial();
     }
   }
@@ -192,23 +213,44 @@ struct CommandList::Impl {
 
   size_t replay_list(Stream& stream, const std::vector<BufferPtr>& buffers) {
     bind(buffers);
+    const uint64_t before = stream.state().enqueued;
     for (const Step& step : steps) {
-      cl_event event = nullptr;
-      if (step.is_copy) {
-        const Copy& copy = copies[step.index];
-        const cl_int code = clEnqueueCopyBuffer(stream.queue(), resolve(copy.source, buffers).mem(),
-                                                resolve(copy.target, buffers).mem(), 0, 0,
-                                                copy.size, 0, nullptr, &event);
-        stream.end(code, "clEnqueueCopyBuffer", event, "copy");
-      } else {
-        const PreparedLaunch& launch = prepared[step.index];
-        const cl_int code = clEnqueueNDRangeKernel(
-            stream.queue(), launch.kernel.get(), launch.geometry.dimensions, nullptr,
-            launch.geometry.global, launch.geometry.local, 0, nullptr, &event);
-        stream.end(code, "clEnqueueNDRangeKernel", event, launches[step.index].label);
+      if (step.is_copy)
+        enqueue_copy(stream, copies[step.index], buffers);
+      else if (prepared[step.index].task != nullptr)
+        stream.state().add_to_batch(prepared[step.index].task, prepared[step.index].words);
+      else
+        enqueue_launch(stream, step.index, buffers);
+    }
+    stream.state().start_batch();
+    return stream.state().enqueued - before;
+  }
+
+  void enqueue_copy(Stream& stream, const Copy& copy, const std::vector<BufferPtr>& buffers) {
+    stream.state().enqueue_batch();
+    cl_event event = nullptr;
+    const cl_int code = clEnqueueCopyBuffer(stream.queue(), resolve(copy.source, buffers).mem(),
+                                            resolve(copy.target, buffers).mem(), 0, 0, copy.size, 0,
+                                            nullptr, &event);
+    stream.end(code, "clEnqueueCopyBuffer", event, "copy");
+  }
+
+  void enqueue_launch(Stream& stream, size_t index, const std::vector<BufferPtr>& buffers) {
+    stream.state().enqueue_batch();
+    PreparedLaunch& launch = prepared[index];
+    if (!launch.kernel) {  // a task whose buffers are not in host memory
+      launch.kernel = make_kernel(launches[index]);
+      for (cl_uint a = 0; a < launches[index].args.size(); ++a) {
+        const Arg& arg = launches[index].args[a];
+        if (arg.kind != Arg::Kind::kBuffer) continue;
+        launch.kernel->set_buffer(a, resolve(operands[index][arg.slot], buffers));
       }
     }
-    return steps.size();
+    cl_event event = nullptr;
+    const cl_int code = clEnqueueNDRangeKernel(
+        stream.queue(), launch.kernel->get(), launch.geometry.dimensions, nullptr,
+        launch.geometry.global, launch.geometry.local, 0, nullptr, &event);
+    stream.end(code, "clEnqueueNDRangeKernel", event, launches[index].label);
   }
 
   size_t replay_native(Stream& stream, const NativeRecorder::Recording& recording) {
@@ -262,9 +304,7 @@ void CommandList::freeze(Replay kind) {
     if (seen.insert(launch.source->id).second) sources.push_back(launch.source);
   }
   impl_->device->prebuild(sources);
-  for (const Launch& launch : impl_->launches) {
-    impl_->prepared.push_back({impl_->make_kernel(launch), geometry_of(launch)});
-  }
+  for (const Launch& launch : impl_->launches) impl_->prepare_launch(launch, kind);
   impl_->set_static_arguments();
   impl_->kind = kind;
 }
@@ -303,7 +343,7 @@ size_t CommandList::replay(Stream& stream, const std::vector<BufferPtr>& binding
   }
   const NativeRecorder::Recording* recording =
       impl_->kind == Replay::kNative ? impl_->recording(bindings, stream.queue()) : nullptr;
-  std::lock_guard lock(stream.state().mutex);
+  const auto lock = stream.state().lock_queue();
   const size_t enqueues = recording != nullptr ? impl_->replay_native(stream, *recording)
                                                : impl_->replay_list(stream, bindings);
   Counters& counters = impl_->device->counters();

@@ -102,7 +102,12 @@ TEST_P(CommandListTest, ReplayAllocatesNothingAndCounts) {
   const PoolStats after = device_->pool().stats();
   EXPECT_EQ(after.pool_allocations, before.pool_allocations);
   EXPECT_EQ(after.driver_allocations, before.driver_allocations);
-  EXPECT_EQ(enqueues, list.kind() == Replay::kNative ? 10u : 40u);
+  if (list.kind() == Replay::kNative || device_->tasks() == nullptr) {
+    EXPECT_EQ(enqueues, list.kind() == Replay::kNative ? 10u : 40u);
+  } else {
+    EXPECT_GE(enqueues, 10u) << "copies are commands of their own";
+    EXPECT_LE(enqueues, 30u) << "launches before and after a copy go together";
+  }
   EXPECT_EQ(counters.submits - submits, enqueues);
   EXPECT_EQ(counters.kernel_launches - launches, 30u);
   EXPECT_EQ(counters.copies - copies, 10u);

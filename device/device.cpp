@@ -5,6 +5,7 @@
 #include "device/select.h"
 #include "device/stream.h"
 #include "device/stream_state.h"
+#include "device/tasks.h"
 
 #include <algorithm>
 #include <map>
@@ -29,6 +30,7 @@ struct Device::Impl {
   // Destroyed first to last from below: the stream finishes before programs and memory go.
   std::unique_ptr<Pool> pool;
   std::unique_ptr<ProgramCache> programs;
+  std::unique_ptr<Tasks> tasks;  // none with a profile, which is of launches
   std::unique_ptr<Stream> default_stream;
 };
 
@@ -67,7 +69,12 @@ std::shared_ptr<Device> Device::open(const std::string& selector, const DeviceOp
   if (options.profile) impl->profile = std::make_unique<Profile>();
   std::shared_ptr<Device> device(new Device(std::move(impl)));
   device->impl_->programs = std::make_unique<ProgramCache>(*device);
+  device->impl_->tasks = Tasks::make(*device);
   device->impl_->default_stream = std::make_unique<Stream>(*device);
+  // Freed memory was used by the default stream alone, or by work that the pool waits for. Drivers
+  // know which buffers launches use, not where tasks and stitched kernels point.
+  device->impl_->pool->set_before_release(
+      [stream = device->impl_->default_stream.get()] { stream->state().drain(); });
   entry = device;
   return device;
 }
@@ -79,6 +86,7 @@ cl_device_id Device::id() const { return impl_->found.id; }
 Pool& Device::pool() { return *impl_->pool; }
 Counters& Device::counters() { return impl_->counters; }
 Profile* Device::profile() { return impl_->profile.get(); }
+Tasks* Device::tasks() { return impl_->tasks.get(); }
 Stream& Device::default_stream() { return *impl_->default_stream; }
 
 KernelHandle Device::make_kernel(const SourcePtr& source, const std::string& entry) {
@@ -104,7 +112,8 @@ void Device::prebuild(const std::vector<SourcePtr>& sources) {
   auto build = [&] {
     for (size_t i = next++; i < sources.size(); i = next++) {
       try {
-        impl_->programs->get(sources[i]);
+        const SourcePtr tasks = impl_->tasks ? impl_->tasks->source(sources[i]) : nullptr;
+        impl_->programs->get(tasks ? tasks : sources[i]);
       } catch (...) {
         std::lock_guard lock(mutex);
         if (!first_failure) first_failure = std::current_exception();

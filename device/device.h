@@ -18,6 +18,7 @@ namespace ballast::device {
 class Stream;
 struct StreamState;
 class ProgramCache;
+class Tasks;
 class Profile;
 
 enum class DeviceClass : int { kCpu = 1, kGpu = 2 };  // the ABI's values
@@ -70,6 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // Builds (or finds) the program and returns a new kernel object of it, owned by the caller.
   // Thread-safe. Throws kBuildFailed with the log.
   KernelHandle make_kernel(const SourcePtr& source, const std::string& entry);
+  Tasks* tasks();  // nullptr where launches are enqueued one by one
   // Builds the programs of these sources in parallel, so that later make_kernel calls find them.
   void prebuild(const std::vector<SourcePtr>& sources);
   // Waits for all streams of the device; throws the first failure of any.

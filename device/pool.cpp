@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <iterator>
 #include <list>
 #include <mutex>
@@ -38,6 +39,7 @@ struct Slice : Block {
 struct Region {
   uint64_t number = 0;  // age, so that equal fits are taken in a fixed order
   uint64_t size = 0;
+  uint64_t address = 0;  // as a block's
   MemHandle mem;
   std::list<Slice> slices;  // by offset, without gaps
 };
@@ -88,6 +90,7 @@ struct Pool::Impl {
   std::vector<Pending> pending;
   PoolStats stats;
   uint64_t regions_made = 0;
+  std::function<void()> before_release;
 
   void insert_free(Slice& slice) {
     slice.is_free = true;
@@ -136,6 +139,7 @@ struct Pool::Impl {
   }
 
   void release_free_regions() {
+    if (before_release) before_release();
     merge();
     for (auto region = regions.begin(); region != regions.end();) {
       Slice& first = region->slices.front();
@@ -173,6 +177,7 @@ struct Pool::Impl {
     slice->self = slice;
     slice->offset = offset;
     slice->size = size;
+    slice->address = region.address == 0 ? 0 : region.address + offset;
     insert_free(*slice);
     return *slice;
   }
@@ -185,6 +190,7 @@ struct Pool::Impl {
     region.number = regions_made++;
     region.size = size;
     region.mem = std::move(mem);
+    region.address = host_address(region.mem.get());
     add_slice(region, region.slices.end(), 0, size);
     stats.reserved += size;
     stats.peak_reserved = std::max(stats.peak_reserved, stats.reserved);
@@ -279,6 +285,10 @@ void Pool::trim() {
   std::lock_guard lock(impl_->mutex);
   impl_->collect_pending(false);
   impl_->release_free_regions();
+}
+
+void Pool::set_before_release(std::function<void()> call) {
+  impl_->before_release = std::move(call);
 }
 
 void Pool::reset_peak() {

@@ -9,6 +9,7 @@
 #include "device/cl.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct PoolStats {
 struct Block {
   cl_mem driver = nullptr;
   uint64_t offset = 0, size = 0;
+  uint64_t address = 0;  // where it lies in host memory; 0: elsewhere
   MemHandle mem;
   uint64_t serial = 0;
   // How much the default stream had submitted when the memory was last freed.
@@ -54,6 +56,8 @@ class Pool {
   void free(Block* block, const std::vector<cl_event>& pending);
   // Returns wholly free driver blocks to the driver.
   void trim();
+  // `call` ends whatever may still use memory that was freed, before it goes back to the driver.
+  void set_before_release(std::function<void()> call);
   void reset_peak();
   PoolStats stats() const;
 

@@ -49,6 +49,13 @@ MemHandle make_huge_region(cl_context context, uint64_t size) {
 
 }  // namespace
 
+uint64_t host_address(cl_mem mem) {
+  void* memory = nullptr;
+  cl_check(clGetMemObjectInfo(mem, CL_MEM_HOST_PTR, sizeof(memory), &memory, nullptr),
+           "clGetMemObjectInfo");
+  return reinterpret_cast<uint64_t>(memory);
+}
+
 MemHandle make_region(cl_context context, cl_device_id device, uint64_t size) {
 #ifdef __linux__
   const bool is_cpu = device_value<cl_device_type>(device, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;

@@ -12,4 +12,7 @@ namespace ballast::device {
 // a walk across rows finds few of them in the TLB.
 MemHandle make_region(cl_context context, cl_device_id device, uint64_t size);
 
+// Where the buffer lies, if it was made in host memory; else 0.
+uint64_t host_address(cl_mem mem);
+
 }  // namespace ballast::device

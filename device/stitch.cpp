@@ -129,7 +129,7 @@ void Stitched::run(Stream& stream, const std::vector<StitchBinding>& bindings,
     impl_->kernel.set_scalar(++index, value, sizeof(*value));  // behind the local memory
   }
   const size_t one = 1, groups = impl_->workers;
-  std::lock_guard lock(stream.state().mutex);
+  const auto lock = stream.state().lock_queue();
   cl_event event = nullptr;
   const cl_int code = clEnqueueNDRangeKernel(stream.queue(), impl_->kernel.get(), 1, nullptr,
                                              &groups, &one, 0, nullptr, &event);

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -30,10 +31,12 @@ struct KernelKeyHash {
     return start * 31 + key.entry.size();
   }
 };
+// What runs a launch's kernel: a task where it can be one, else a kernel object.
 struct CachedKernel {
   SourcePtr source;
   std::string entry;
-  Kernel kernel;
+  std::optional<Task> task;  // or nullptr; not set before it is asked for
+  std::optional<Kernel> kernel;
 };
 
 // A sleeping waiter is woken late (about 25 us on PoCL), and small work is done sooner than that.
@@ -63,8 +66,56 @@ void StreamState::check_event(cl_event event, const char* what) {
 
 void StreamState::advance(EventHandle event) {
   submitted.fetch_add(1);
+  ++enqueued;
   const EventHandle before = std::exchange(last, std::move(event));
   if (before) check_event(before.get(), "submit");
+}
+
+void StreamState::add_to_batch(Task task, const TaskWords& launch) {
+  batch->add(task, launch);
+  submitted.fetch_add(1);
+}
+
+void StreamState::start_batch() {
+  if (batch && batch->should_start()) enqueue_batch();
+}
+
+void StreamState::enqueue_batch() {
+  if (!batch || batch->is_empty()) return;
+  cl_event event = nullptr;
+  const cl_int code = batch->enqueue(queue.get(), last.get(), &event);
+  if (code != CL_SUCCESS) {
+    fail_with(Code::kDeviceLost,
+              fmt::format("[submit] the launches cannot be enqueued: {}", cl_code_name(code)));
+  }
+  advance(EventHandle(event));
+}
+
+std::unique_lock<std::mutex> StreamState::lock_queue() {
+  std::unique_lock lock(mutex);
+  enqueue_batch();
+  return lock;
+}
+
+EventHandle StreamState::mark_end() noexcept {
+  try {
+    const auto lock = lock_queue();
+  } catch (const Error&) {
+    // Every later call on the stream throws it; what was enqueued before still runs.
+  }
+  cl_event event = nullptr;
+  if (clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &event) != CL_SUCCESS) return nullptr;
+  clFlush(queue.get());
+  return EventHandle(event);
+}
+
+void StreamState::drain() noexcept {
+  try {
+    const auto lock = lock_queue();
+  } catch (const Error&) {
+    // The same.
+  }
+  clFinish(queue.get());
 }
 
 void StreamState::wait() {
@@ -73,7 +124,7 @@ void StreamState::wait() {
   EventHandle before;
   uint64_t submitted_before = 0;
   {
-    std::lock_guard lock(mutex);
+    const auto lock = lock_queue();
     submitted_before = submitted.load();
     cl_check(clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &marker),
              "clEnqueueMarkerWithWaitList");
@@ -110,10 +161,16 @@ struct Stream::Impl {
   // Those of launches with a serial that came last, found without a hash.
   struct Recent {
     uint64_t serial = 0;
-    Kernel* kernel = nullptr;
+    CachedKernel* kernel = nullptr;
   };
   std::array<Recent, 64> recent;
   Staging staging;
+  TaskWords words;  // of the launch at hand; kept for their memory
+
+  CachedKernel& find(const Launch& launch);
+  Kernel& kernel_of(CachedKernel& cached, const Launch& launch, std::unique_lock<std::mutex>& lock);
+  bool add_to_batch(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
+                    std::unique_lock<std::mutex>& lock);
 };
 
 Stream::Stream(Device& device) {
@@ -126,10 +183,15 @@ Stream::Stream(Device& device) {
   impl_->state->queue.reset(
       clCreateCommandQueueWithProperties(device.context(), device.id(), properties, &code));
   cl_check(code, "clCreateCommandQueueWithProperties");
+  if (device.tasks() != nullptr) impl_->state->batch = std::make_unique<Batch>(device);
   device.add_stream(impl_->state);
 }
 
-Stream::~Stream() { clFinish(queue()); }
+Stream::~Stream() {
+  state().drain();
+  std::lock_guard lock(state().mutex);
+  state().batch.reset();  // refers to the device
+}
 
 std::shared_ptr<Stream> make_stream(const DevicePtr& device) {
   device->check_usable();
@@ -163,26 +225,58 @@ void Stream::end(cl_int code, const char* call, cl_event event, const std::strin
   impl_->state->advance(std::move(owned));
 }
 
-Kernel& Stream::kernel_for(const Launch& launch, std::unique_lock<std::mutex>& lock) {
-  Impl::Recent& recent = impl_->recent[launch.serial % impl_->recent.size()];
-  if (launch.serial != 0 && recent.serial == launch.serial) return *recent.kernel;
-  const auto found = impl_->kernels.find({launch.source->id, launch.kernel});
-  if (found != impl_->kernels.end()) {
-    recent = {launch.serial, &found->second->kernel};
-    return *recent.kernel;
+CachedKernel& Stream::Impl::find(const Launch& launch) {
+  Recent& entry = recent[launch.serial % recent.size()];
+  if (launch.serial != 0 && entry.serial == launch.serial) return *entry.kernel;
+  auto found = kernels.find({launch.source->id, launch.kernel});
+  if (found == kernels.end()) {
+    auto made = std::make_unique<CachedKernel>();
+    made->source = launch.source;
+    made->entry = launch.kernel;
+    const KernelKey key{made->source->id, made->entry};
+    found = kernels.emplace(key, std::move(made)).first;
   }
-  lock.unlock();  // a build takes long
-  auto made = std::unique_ptr<CachedKernel>(
-      new CachedKernel{launch.source, launch.kernel,
-                       Kernel(impl_->device.make_kernel(launch.source, launch.kernel), launch)});
-  lock.lock();
-  const KernelKey key{made->source->id, made->entry};
-  return impl_->kernels.emplace(key, std::move(made)).first->second->kernel;
+  entry = {launch.serial, found->second.get()};
+  return *entry.kernel;
+}
+
+Kernel& Stream::Impl::kernel_of(CachedKernel& cached, const Launch& launch,
+                                std::unique_lock<std::mutex>& lock) {
+  if (!cached.kernel) {
+    lock.unlock();  // a build takes long
+    Kernel made(device.make_kernel(launch.source, launch.kernel), launch);
+    lock.lock();
+    if (!cached.kernel) cached.kernel.emplace(std::move(made));
+  }
+  return *cached.kernel;
+}
+
+// False where the launch has to be enqueued by itself.
+bool Stream::Impl::add_to_batch(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
+                                std::unique_lock<std::mutex>& lock) {
+  if (!state->batch || !may_be_task(launch)) return false;
+  if (!cached.task) {
+    lock.unlock();  // the same
+    const Task task = device.tasks()->find(launch);
+    lock.lock();
+    cached.task = task;
+  }
+  if (*cached.task == nullptr) return false;
+  write_task_words(launch, &words);
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const Arg& arg = launch.args[i];
+    if (arg.kind != Arg::Kind::kBuffer) continue;
+    words[kTaskArguments + i] = buffers[arg.slot]->address();
+    if (words[kTaskArguments + i] == 0) return false;
+  }
+  state->add_to_batch(*cached.task, words);
+  state->start_batch();
+  return true;
 }
 
 void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_count) {
   begin();
-  const Geometry geometry = geometry_of(launch);
+  geometry_of(launch);  // throws where it has none
   for (const Arg& arg : launch.args) {
     if (arg.kind != Arg::Kind::kBuffer) continue;
     if (arg.slot >= buffer_count || buffers[arg.slot] == nullptr) {
@@ -192,7 +286,16 @@ void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_
     use(*buffers[arg.slot]);
   }
   std::unique_lock lock(impl_->state->mutex);
-  Kernel& kernel = kernel_for(launch, lock);
+  CachedKernel& cached = impl_->find(launch);
+  if (!impl_->add_to_batch(cached, launch, buffers, lock)) {
+    enqueue(impl_->kernel_of(cached, launch, lock), launch, buffers);
+  }
+  impl_->device.counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Stream::enqueue(Kernel& kernel, const Launch& launch, Buffer* const* buffers) {
+  impl_->state->enqueue_batch();
+  const Geometry geometry = geometry_of(launch);
   kernel.set_values(launch);
   for (cl_uint i = 0; i < launch.args.size(); ++i) {
     const Arg& arg = launch.args[i];
@@ -202,7 +305,6 @@ void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_
   const cl_int code = clEnqueueNDRangeKernel(queue(), kernel.get(), geometry.dimensions, nullptr,
                                              geometry.global, geometry.local, 0, nullptr, &event);
   end(code, "clEnqueueNDRangeKernel", event, launch.label);
-  impl_->device.counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Stream::check_range(const char* call, const Buffer& buffer, uint64_t offset,
@@ -218,7 +320,7 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
   if (size == 0) return;
   use(target);
   const char* next = static_cast<const char*>(source);
-  std::lock_guard lock(impl_->state->mutex);
+  const auto lock = impl_->state->lock_queue();
   for (uint64_t left = size, piece = 0; left > 0; left -= piece, next += piece, offset += piece) {
     void* staged = impl_->staging.take(left, &piece);
     std::memcpy(staged, next, piece);
@@ -243,7 +345,7 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
   use(source);
   EventHandle done;
   {
-    std::lock_guard lock(impl_->state->mutex);
+    const auto lock = impl_->state->lock_queue();
     cl_event event = nullptr;
     const cl_int code = clEnqueueReadBuffer(queue(), source.mem(), CL_FALSE, offset, size, target,
                                             0, nullptr, &event);
@@ -269,7 +371,7 @@ void Stream::copy(Buffer& target, uint64_t target_offset, Buffer& source, uint64
   }
   use(target);
   use(source);
-  std::lock_guard lock(impl_->state->mutex);
+  const auto lock = impl_->state->lock_queue();
   cl_event event = nullptr;
   const cl_int code = clEnqueueCopyBuffer(queue(), source.mem(), target.mem(), source_offset,
                                           target_offset, size, 0, nullptr, &event);
@@ -291,7 +393,7 @@ void Stream::fill(Buffer& target, uint64_t offset, uint64_t size, const void* pa
   }
   if (size == 0) return;
   use(target);
-  std::lock_guard lock(impl_->state->mutex);
+  const auto lock = impl_->state->lock_queue();
   cl_event event = nullptr;
   const cl_int code = clEnqueueFillBuffer(queue(), target.mem(), pattern, pattern_size, offset,
                                           size, 0, nullptr, &event);
@@ -303,22 +405,27 @@ void Stream::fill(Buffer& target, uint64_t offset, uint64_t size, const void* pa
 EventHandle Stream::marker() {
   begin();
   cl_event event = nullptr;
+  const auto lock = impl_->state->lock_queue();
   cl_check(clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
   EventHandle owned(event);
-  flush();  // other queues may wait for it only once it is on its way
+  // Other queues may wait for it only once it is on its way.
+  cl_check(clFlush(queue()), "clFlush");
   return owned;
 }
 
 void Stream::wait_for(cl_event event) {
   begin();
-  std::lock_guard lock(impl_->state->mutex);
+  const auto lock = impl_->state->lock_queue();
   cl_event barrier = nullptr;
   cl_check(clEnqueueBarrierWithWaitList(queue(), 1, &event, &barrier),
            "clEnqueueBarrierWithWaitList");
   impl_->state->advance(EventHandle(barrier));
 }
 
-void Stream::flush() { cl_check(clFlush(queue()), "clFlush"); }
+void Stream::flush() {
+  { const auto lock = impl_->state->lock_queue(); }
+  cl_check(clFlush(queue()), "clFlush");
+}
 
 void Stream::sync() {
   begin();

@@ -54,7 +54,8 @@ class Stream {
 
  private:
   void check_range(const char* call, const Buffer& buffer, uint64_t offset, uint64_t size) const;
-  Kernel& kernel_for(const Launch& launch, std::unique_lock<std::mutex>& lock);
+
+  void enqueue(Kernel& kernel, const Launch& launch, Buffer* const* buffers);
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

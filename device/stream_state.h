@@ -2,6 +2,7 @@
 // its first failure. Outlives the Stream until those have let go. Thread-safe.
 #pragma once
 
+#include "device/batch.h"
 #include "device/cl.h"
 #include "device/error.h"
 
@@ -15,12 +16,15 @@ namespace ballast::device {
 
 struct StreamState {
   QueueHandle queue;
-  // Commands submitted, and how many of them were known to be done at the last wait.
+  // Launches and other commands submitted, and how many were known to be done at the last wait.
   std::atomic<uint64_t> submitted{0}, completed{0};
+  uint64_t enqueued = 0;  // commands; under `mutex`
   std::atomic<bool> has_failed{false};
-  // Held around each enqueue, so that `last` is the queue's last command.
+  // Held around each enqueue (see lock_queue), so that `last` is the queue's last command.
   std::mutex mutex;
   EventHandle last;
+  // Launches that are submitted but not yet enqueued; nullptr where each is enqueued at once.
+  std::unique_ptr<Batch> batch;
   mutable std::mutex failure_mutex;
   std::optional<Error> failure;  // the first one
 
@@ -34,6 +38,19 @@ struct StreamState {
   // it, but not to those enqueued later; looking at each event once, here, misses neither. Costs
   // about 50 ns. Call under `mutex`.
   void advance(EventHandle event);
+  // Under `mutex`, where there is a batch. After the last of some launches that belong together:
+  // start_batch(), so that they go together.
+  void add_to_batch(Task task, const TaskWords& launch);
+  void start_batch();
+  // Under `mutex`, before another command: enqueues the launches that wait in the batch.
+  void enqueue_batch();
+  // For whoever is about to enqueue something: locks `mutex`, and enqueues what came before.
+  std::unique_lock<std::mutex> lock_queue();
+  // An event, on its way, that is done when all that was submitted so far is; none where that
+  // fails.
+  EventHandle mark_end() noexcept;
+  // Ends what was submitted so far, whether it fails or not.
+  void drain() noexcept;
   // Throws if the event's command failed; `what` names the call that found out.
   void check_event(cl_event event, const char* what);
   // Waits for everything submitted so far; throws and keeps the failure of any command.
