@@ -9,11 +9,30 @@
 
 namespace ballast::device {
 
+namespace {
+
+// addresses[at] = the address of a static buffer. With workers; they are more than a kernel takes
+// as parameters, and a CPU's buffers stay where they are.
+Launch ask_address(uint64_t at) {
+  static const SourcePtr source = make_source(
+      "__kernel void ballast_address(__global ulong* addresses, ulong at, __global uchar* buffer) "
+      "{ addresses[at] = (ulong)buffer; }");
+  return {source,
+          "ballast_address",
+          "ballast_address",
+          {1, 1, 1},
+          {1, 1, 1},
+          {{Arg::Kind::kBuffer, 0, 0},
+           {Arg::Kind::kScalar, sizeof(at), 0, at},
+           {Arg::Kind::kBuffer, 0, 1}}};
+}
+
+}  // namespace
+
 uint32_t stitch_workers(const DeviceInfo& info) { return info.is_pocl() ? info.compute_units : 1; }
 
 struct Stitched::Impl {
   DevicePtr device;
-  SourcePtr source;
   Kernel kernel;
   std::vector<BufferPtr> statics;
   size_t binding_count = 0;
@@ -45,16 +64,8 @@ struct Stitched::Impl {
     }
     for (uint64_t i = 0; i < statics.size(); ++i) {
       if (!is_stale[i]) continue;
-      const Launch launch{source,
-                          kAddressEntry,
-                          kAddressEntry,
-                          {1, 1, 1},
-                          {1, 1, 1},
-                          {{Arg::Kind::kBuffer, 0, 0},
-                           {Arg::Kind::kScalar, sizeof(i), 0, i},
-                           {Arg::Kind::kBuffer, 0, 1}}};
       Buffer* const buffers[] = {addresses.get(), statics[i].get()};
-      stream.submit(launch, buffers, 2);
+      stream.submit(ask_address(i), buffers, 2);
       is_stale[i] = false;
     }
     kernel.set_buffer(0, *addresses);
@@ -78,9 +89,9 @@ std::unique_ptr<Stitched> Stitched::make(const DevicePtr& device, const CommandL
                                       count + binding_count)};
     }
     const SourcePtr source = make_source(program.text, program.options);
-    auto impl = std::make_unique<Impl>(
-        Impl{device, source, Kernel(device->make_kernel(source, kStitchedEntry)), program.statics,
-             binding_count, program.call_count, workers});
+    auto impl =
+        std::make_unique<Impl>(Impl{device, Kernel(device->make_kernel(source, kStitchedEntry)),
+                                    program.statics, binding_count, program.call_count, workers});
     if (impl->has_workers()) {
       impl->addresses = Buffer::create(device, sizeof(uint64_t) * std::max<size_t>(count, 1));
       impl->turn = Buffer::create(device, kTurnBytes);

@@ -45,9 +45,6 @@ inline void ballast_end_call(volatile __global ulong* turn, ulong call) {
   while (ballast_is_open(turn, call)) BALLAST_PAUSE;
   mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
-__kernel void ballast_address(__global ulong* addresses, ulong at, __global uchar* buffer) {
-  addresses[at] = (ulong)buffer;
-}
 )";
 constexpr uint64_t kMaxGroups = 0xfffff;
 

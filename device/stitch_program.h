@@ -22,9 +22,6 @@ struct StitchProgram {
 };
 
 constexpr const char* kStitchedEntry = "ballast_stitched";
-// With workers: addresses[at] = the address of a static buffer. They are more than a kernel takes
-// as parameters, and a CPU's buffers stay where they are.
-constexpr const char* kAddressEntry = "ballast_address";
 
 // The kernel's parameters: the static buffers (with workers: their addresses, the words by which
 // workers take turns, the number of the first call); buffer, stride and slots of each binding;
