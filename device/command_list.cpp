@@ -172,6 +172,17 @@ struct CommandList::Impl {
     return kernel;
   }
 
+  Kernel make_bound_kernel(size_t index, const std::vector<BufferPtr>& buffers) const {
+    const Launch& launch = launches[index];
+    Kernel kernel = make_kernel(launch);
+    for (cl_uint a = 0; a < launch.args.size(); ++a) {
+      const Arg& arg = launch.args[a];
+      if (arg.kind != Arg::Kind::kBuffer) continue;
+      kernel.set_buffer(a, resolve(operands[index][arg.slot], buffers));
+    }
+    return kernel;
+  }
+
   // The recording of these bindings, made if there is room for it; nullptr if not.
   const NativeRecorder::Recording* recording(const std::vector<BufferPtr>& buffers,
                                              cl_command_queue queue) {
@@ -189,13 +200,7 @@ struct CommandList::Impl {
                                  copy.size);
         continue;
       }
-      const Launch& launch = launches[step.index];
-      Kernel& kernel = made.kernels.emplace_back(make_kernel(launch));
-      for (cl_uint a = 0; a < launch.args.size(); ++a) {
-        const Arg& arg = launch.args[a];
-        if (arg.kind != Arg::Kind::kBuffer) continue;
-        kernel.set_buffer(a, resolve(operands[step.index][arg.slot], buffers));
-      }
+      const Kernel& kernel = made.kernels.emplace_back(make_bound_kernel(step.index, buffers));
       made.recording->add_launch(kernel, prepared[step.index].geometry);
     }
     made.recording->finalize();
@@ -238,14 +243,8 @@ struct CommandList::Impl {
   void enqueue_launch(Stream& stream, size_t index, const std::vector<BufferPtr>& buffers) {
     stream.state().enqueue_batch();
     PreparedLaunch& launch = prepared[index];
-    if (!launch.kernel) {  // a task whose buffers are not in host memory
-      launch.kernel = make_kernel(launches[index]);
-      for (cl_uint a = 0; a < launches[index].args.size(); ++a) {
-        const Arg& arg = launches[index].args[a];
-        if (arg.kind != Arg::Kind::kBuffer) continue;
-        launch.kernel->set_buffer(a, resolve(operands[index][arg.slot], buffers));
-      }
-    }
+    // A task whose buffers are not in host memory has none yet.
+    if (!launch.kernel) launch.kernel = make_bound_kernel(index, buffers);
     cl_event event = nullptr;
     const cl_int code = clEnqueueNDRangeKernel(
         stream.queue(), launch.kernel->get(), launch.geometry.dimensions, nullptr,
@@ -254,6 +253,7 @@ struct CommandList::Impl {
   }
 
   size_t replay_native(Stream& stream, const NativeRecorder::Recording& recording) {
+    stream.state().enqueue_batch();
     cl_event event = nullptr;
     const cl_int code = recording.enqueue(stream.queue(), &event);
     if (code == CL_SUCCESS) clRetainEvent(event);
@@ -343,7 +343,7 @@ size_t CommandList::replay(Stream& stream, const std::vector<BufferPtr>& binding
   }
   const NativeRecorder::Recording* recording =
       impl_->kind == Replay::kNative ? impl_->recording(bindings, stream.queue()) : nullptr;
-  const auto lock = stream.state().lock_queue();
+  std::lock_guard lock(stream.state().mutex);
   const size_t enqueues = recording != nullptr ? impl_->replay_native(stream, *recording)
                                                : impl_->replay_list(stream, bindings);
   Counters& counters = impl_->device->counters();

@@ -72,9 +72,11 @@ std::shared_ptr<Device> Device::open(const std::string& selector, const DeviceOp
   device->impl_->tasks = Tasks::make(*device);
   device->impl_->default_stream = std::make_unique<Stream>(*device);
   // Freed memory was used by the default stream alone, or by work that the pool waits for. Drivers
-  // know which buffers launches use, not where tasks and stitched kernels point.
-  device->impl_->pool->set_before_release(
-      [stream = device->impl_->default_stream.get()] { stream->state().drain(); });
+  // know which buffers launches use, not where tasks and a stitched kernel's workers point.
+  if (found.info.is_pocl()) {
+    device->impl_->pool->set_before_release(
+        [stream = device->impl_->default_stream.get()] { stream->state().drain(); });
+  }
   entry = device;
   return device;
 }

@@ -139,12 +139,14 @@ struct Pool::Impl {
   }
 
   void release_free_regions() {
-    if (before_release) before_release();
     merge();
+    const auto is_free = [](const Region& region) {
+      return region.slices.size() == 1 && region.slices.front().is_free;
+    };
+    if (before_release && std::any_of(regions.begin(), regions.end(), is_free)) before_release();
     for (auto region = regions.begin(); region != regions.end();) {
-      Slice& first = region->slices.front();
-      if (region->slices.size() == 1 && first.is_free) {
-        free_slices.erase(&first);
+      if (is_free(*region)) {
+        free_slices.erase(&region->slices.front());
         stats.reserved -= region->size;
         region = regions.erase(region);
       } else {

@@ -54,7 +54,6 @@ class Stream {
 
  private:
   void check_range(const char* call, const Buffer& buffer, uint64_t offset, uint64_t size) const;
-
   void enqueue(Kernel& kernel, const Launch& launch, Buffer* const* buffers);
 
   struct Impl;
