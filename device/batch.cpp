@@ -185,6 +185,12 @@ void Batch::add(Task task, const TaskWords& launch) {
 
 bool Batch::is_empty() const { return impl_->next->launches.empty(); }
 
+bool Batch::is_idle() {
+  if (!is_empty()) return false;
+  impl_->collect();
+  return impl_->running.empty();
+}
+
 bool Batch::should_start() {
   impl_->collect();
   return !is_empty() &&

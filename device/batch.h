@@ -6,6 +6,9 @@
 // are done. A worker waits only for groups that another one is running, so the one in the stream's
 // queue does everything by itself where the others come late; they are no part of the stream.
 //
+// The first launch on an idle device is better enqueued as a kernel: that wakes all cores at once.
+// Of two commands the first wakes a core, maybe the one whose thread was to enqueue the second.
+//
 // Part of a StreamState, used under its lock.
 #pragma once
 
@@ -26,6 +29,8 @@ class Batch {
   // The launch goes with the next enqueue.
   void add(Task task, const TaskWords& launch);
   bool is_empty() const;
+  // Nothing was added, and what was enqueued is done.
+  bool is_idle();
   // While the device has work in front of it, waiting makes larger batches.
   bool should_start();
   // Enqueues what was added. `last`: the queue's last command, or null.

@@ -166,15 +166,16 @@ struct CommandList::Impl {
     return operand.buffer ? *operand.buffer : *buffers[operand.binding];
   }
 
-  Kernel make_kernel(const Launch& launch) const {
-    Kernel kernel(device->make_kernel(launch.source, launch.kernel), launch);
+  Kernel make_kernel(const Launch& launch, bool is_task = false) const {
+    Kernel kernel = is_task ? device->tasks()->make_kernel(launch)
+                            : Kernel(device->make_kernel(launch.source, launch.kernel), launch);
     kernel.set_values(launch);
     return kernel;
   }
 
   Kernel make_bound_kernel(size_t index, const std::vector<BufferPtr>& buffers) const {
     const Launch& launch = launches[index];
-    Kernel kernel = make_kernel(launch);
+    Kernel kernel = make_kernel(launch, !prepared[index].words.empty());
     for (cl_uint a = 0; a < launch.args.size(); ++a) {
       const Arg& arg = launch.args[a];
       if (arg.kind != Arg::Kind::kBuffer) continue;
@@ -222,7 +223,7 @@ struct CommandList::Impl {
     for (const Step& step : steps) {
       if (step.is_copy)
         enqueue_copy(stream, copies[step.index], buffers);
-      else if (prepared[step.index].task != nullptr)
+      else if (prepared[step.index].task != nullptr && !stream.state().is_idle())
         stream.state().add_to_batch(prepared[step.index].task, prepared[step.index].words);
       else
         enqueue_launch(stream, step.index, buffers);
@@ -243,7 +244,7 @@ struct CommandList::Impl {
   void enqueue_launch(Stream& stream, size_t index, const std::vector<BufferPtr>& buffers) {
     stream.state().enqueue_batch();
     PreparedLaunch& launch = prepared[index];
-    // A task whose buffers are not in host memory has none yet.
+    // A task has none before it is first needed.
     if (!launch.kernel) launch.kernel = make_bound_kernel(index, buffers);
     cl_event event = nullptr;
     const cl_int code = clEnqueueNDRangeKernel(

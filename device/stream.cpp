@@ -29,12 +29,14 @@ struct KernelKeyHash {
     return start * 31 + key.entry.size();
   }
 };
-// What runs a launch's kernel: a task where it can be one, else a kernel object.
+// What runs a launch's kernel: its task; a kernel object of the task's program, for launches that
+// may be tasks (others would have PoCL load it compiled for their work-groups, under the task's
+// name); or a kernel object of the source's own.
 struct CachedKernel {
   SourcePtr source;
   std::string entry;
   std::optional<Task> task;  // or nullptr; not set before it is asked for
-  std::optional<Kernel> kernel;
+  std::optional<Kernel> task_kernel, kernel;
 };
 
 bool is_pattern_size(uint64_t size) {
@@ -133,13 +135,16 @@ CachedKernel& Stream::Impl::find(const Launch& launch) {
 
 Kernel& Stream::Impl::kernel_of(CachedKernel& cached, const Launch& launch,
                                 std::unique_lock<std::mutex>& lock) {
-  if (!cached.kernel) {
+  const bool is_task = cached.task.value_or(nullptr) != nullptr && may_be_task(launch);
+  std::optional<Kernel>& kernel = is_task ? cached.task_kernel : cached.kernel;
+  if (!kernel) {
     lock.unlock();  // a build takes long
-    Kernel made(device.make_kernel(launch.source, launch.kernel), launch);
+    Kernel made = is_task ? device.tasks()->make_kernel(launch)
+                          : Kernel(device.make_kernel(launch.source, launch.kernel), launch);
     lock.lock();
-    if (!cached.kernel) cached.kernel.emplace(std::move(made));
+    if (!kernel) kernel.emplace(std::move(made));
   }
-  return *cached.kernel;
+  return *kernel;
 }
 
 // False where the launch has to be enqueued by itself.
@@ -152,7 +157,7 @@ bool Stream::Impl::add_to_batch(CachedKernel& cached, const Launch& launch, Buff
     lock.lock();
     cached.task = task;
   }
-  if (*cached.task == nullptr) return false;
+  if (*cached.task == nullptr || state->is_idle()) return false;
   write_task_words(launch, &words);
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const Arg& arg = launch.args[i];

@@ -37,6 +37,10 @@ void StreamState::advance(EventHandle event) {
   if (before) check_event(before.get(), "submit");
 }
 
+bool StreamState::is_idle() {
+  return batch->is_idle() && (!last || event_status(last.get()) <= CL_COMPLETE);
+}
+
 void StreamState::add_to_batch(Task task, const TaskWords& launch) {
   batch->add(task, launch);
   submitted.fetch_add(1);

@@ -38,6 +38,8 @@ struct StreamState {
   // it, but not to those enqueued later; looking at each event once, here, misses neither. Costs
   // about 50 ns. Call under `mutex`.
   void advance(EventHandle event);
+  // Under `mutex`, where there is a batch: whether a launch had better be enqueued by itself.
+  bool is_idle();
   // Under `mutex`, where there is a batch. After the last of some launches that belong together:
   // start_batch(), so that they go together.
   void add_to_batch(Task task, const TaskWords& launch);

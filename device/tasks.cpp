@@ -259,6 +259,14 @@ std::unique_ptr<Tasks> Tasks::make(Device& device) {
 
 SourcePtr Tasks::source(const SourcePtr& source) { return impl_->source(source); }
 
+Kernel Tasks::make_kernel(const Launch& launch) {
+  constexpr uint32_t kSkip = 0;
+  Kernel kernel(
+      impl_->device.make_kernel(source(launch.source), name_of(*launch.source, launch.kernel)));
+  kernel.set_scalar(static_cast<cl_uint>(launch.args.size()), &kSkip, sizeof(kSkip));
+  return kernel;
+}
+
 Task Tasks::find(const Launch& launch) {
   std::call_once(impl_->once, [this] { impl_->is_as_known = impl_->finds_all_in_place(); });
   if (!impl_->is_as_known) return nullptr;

@@ -9,6 +9,7 @@
 // are enqueued one by one.
 #pragma once
 
+#include "device/kernel.h"
 #include "device/launch.h"
 
 #include <memory>
@@ -74,6 +75,8 @@ class Tasks {
 
   // The source's kernels as they are compiled for tasks.
   SourcePtr source(const SourcePtr& source);
+  // A kernel object of them, for a launch that may be a task but is enqueued by itself.
+  Kernel make_kernel(const Launch& launch);
   // The task of a launch's kernel, built at the first call; nullptr where it has none. Valid as
   // long as this object. Thread-safe.
   Task find(const Launch& launch);
