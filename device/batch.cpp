@@ -207,7 +207,6 @@ cl_int Batch::enqueue(cl_command_queue queue, cl_event last, cl_event* event) {
   // No earlier than the stream gets to it.
   impl.enqueue_helpers(wave, last);
   impl.running.push_back(std::move(impl.next));
-  impl.collect();
   impl.take_next();
   ++impl.device.counters().submits;
   return CL_SUCCESS;

@@ -24,7 +24,8 @@ struct Step {
   size_t index = 0;
 };
 
-// A task and what it takes, or a kernel object with its arguments set.
+// A task and what it takes (no words where the launch cannot be one), and a kernel object with its
+// arguments set, which a launch that can be one has once it was enqueued by itself.
 struct PreparedLaunch {
   Geometry geometry;
   Task task = nullptr;

@@ -78,8 +78,10 @@ std::vector<std::string> loaded_libraries() {
   return paths;
 }
 
-bool is_known_version(const DeviceInfo& info) {
-  return info.is_pocl() && info.driver.rfind("3.1", 0) == 0;
+// Schedules of the other class have groups of several items.
+bool may_run_on(const DeviceInfo& info) {
+  return info.is_pocl() && info.device_class == DeviceClass::kCpu &&
+         info.driver.rfind("3.1", 0) == 0;
 }
 
 bool is_switched_off() {
@@ -251,7 +253,7 @@ Tasks::Tasks(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tasks::~Tasks() = default;
 
 std::unique_ptr<Tasks> Tasks::make(Device& device) {
-  if (!is_known_version(device.info()) || device.profile() != nullptr || is_switched_off()) {
+  if (!may_run_on(device.info()) || device.profile() != nullptr || is_switched_off()) {
     return nullptr;
   }
   return std::unique_ptr<Tasks>(new Tasks(std::make_unique<Impl>(device)));
