@@ -4,20 +4,16 @@
 Left, how many times faster than the best rival (logarithmic, the middle line is a draw); right, the
 percent of the limit that the row has.
 """
-import json
 import math
 import statistics
 import sys
 from xml.sax.saxutils import escape
 
+from results import best_of, load
+
 ROW, TOP, NAME, WIDTH, GAP = 15, 46, 230, 300, 160
 FASTER, SLOWER, PERCENT, REST = "#2a7f62", "#b5473c", "#3b6ea5", "#e8e8e8"
 DECADES = 1.0  # each way
-
-
-def best_of(row):
-    rivals = [r for r in row["rivals"] if r["name"] != "unfused" and r["ratio"] is not None]
-    return min(rivals, key=lambda r: r["ratio"], default=None)
 
 
 class Page:
@@ -55,10 +51,7 @@ def draw_row(page, row, y):
 
 def main():
     source, target = sys.argv[1:]
-    with open(source) as file:
-        data = json.load(file)
-    rows = [row for row in data["rows"] if "missing" not in row]
-    context = data["context"]
+    context, rows = load(source)
     page = Page()
     page.text(8, 16, f'{context["device"]}; {context["threads"]} threads; FMA peak '
               f'{context["fma_peak_gflops"]:.0f} GFLOP/s')
