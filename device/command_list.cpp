@@ -224,13 +224,20 @@ struct CommandList::Impl {
     for (const Step& step : steps) {
       if (step.is_copy)
         enqueue_copy(stream, copies[step.index], buffers);
-      else if (prepared[step.index].task != nullptr && !stream.state().is_idle())
-        stream.state().add_to_batch(prepared[step.index].task, prepared[step.index].words);
-      else
+      else if (!run_as_task(stream.state(), step.index))
         enqueue_launch(stream, step.index, buffers);
     }
     stream.state().start_batch();
     return stream.state().enqueued - before;
+  }
+
+  bool run_as_task(StreamState& stream, size_t index) {
+    const PreparedLaunch& launch = prepared[index];
+    if (launch.task == nullptr) return false;
+    const StreamState::Way way = stream.way_of(launches[index].bytes);
+    if (way == StreamState::Way::kKernel) return false;
+    stream.take(way, launch.task, launch.words);
+    return true;
   }
 
   void enqueue_copy(Stream& stream, const Copy& copy, const std::vector<BufferPtr>& buffers) {

@@ -103,6 +103,11 @@ KernelHandle Device::make_kernel(const SourcePtr& source, const std::string& ent
   return kernel;
 }
 
+void Device::prepare(const Launch& launch) {
+  const bool is_task = impl_->tasks && may_be_task(launch) && impl_->tasks->find(launch) != nullptr;
+  if (!is_task) make_kernel(launch.source, launch.kernel);
+}
+
 // PoCL 3.1 holds one lock around the compiler (four builds: 345 ms in turn, 400 ms from four
 // threads), so there threads only overlap the reading of cached binaries; Intel's runtime is not
 // faster in parallel either. Two threads keep that overlap without crowding out the host.

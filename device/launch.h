@@ -41,6 +41,8 @@ struct Launch {
   std::array<uint64_t, 3> global{1, 1, 1};  // work-items
   std::array<uint64_t, 3> local{1, 1, 1};
   std::vector<Arg> args;
+  // What it goes over, an element counted as often as it is an operand's; 0: not known.
+  uint64_t bytes = 0;
   // Not 0: names what the launch runs and its scalars for ever, so that they need not be compared
   // again. To be given only to a launch that is never changed.
   uint64_t serial = 0;

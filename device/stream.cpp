@@ -60,10 +60,15 @@ struct Stream::Impl {
   Staging staging;
   TaskWords words;  // of the launch at hand; kept for their memory
 
+  // Where the host may access the buffer right now, as nothing is left to do; nullptr elsewhere.
+  void* reach(const Buffer& buffer, const char* what) {
+    if (!state->batch || buffer.address() == 0 || !state->is_idle(what)) return nullptr;
+    return reinterpret_cast<void*>(buffer.address());
+  }
   CachedKernel& find(const Launch& launch);
   Kernel& kernel_of(CachedKernel& cached, const Launch& launch, std::unique_lock<std::mutex>& lock);
-  bool add_to_batch(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
-                    std::unique_lock<std::mutex>& lock);
+  bool run_as_task(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
+                   std::unique_lock<std::mutex>& lock);
 };
 
 Stream::Stream(Device& device) {
@@ -148,8 +153,8 @@ Kernel& Stream::Impl::kernel_of(CachedKernel& cached, const Launch& launch,
 }
 
 // False where the launch has to be enqueued by itself.
-bool Stream::Impl::add_to_batch(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
-                                std::unique_lock<std::mutex>& lock) {
+bool Stream::Impl::run_as_task(CachedKernel& cached, const Launch& launch, Buffer* const* buffers,
+                               std::unique_lock<std::mutex>& lock) {
   if (!state->batch || !may_be_task(launch)) return false;
   if (!cached.task) {
     lock.unlock();  // the same
@@ -157,7 +162,9 @@ bool Stream::Impl::add_to_batch(CachedKernel& cached, const Launch& launch, Buff
     lock.lock();
     cached.task = task;
   }
-  if (*cached.task == nullptr || state->is_idle()) return false;
+  if (*cached.task == nullptr) return false;
+  const StreamState::Way way = state->way_of(launch.bytes);
+  if (way == StreamState::Way::kKernel) return false;
   write_task_words(launch, &words);
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const Arg& arg = launch.args[i];
@@ -165,7 +172,7 @@ bool Stream::Impl::add_to_batch(CachedKernel& cached, const Launch& launch, Buff
     words[kTaskArguments + i] = buffers[arg.slot]->address();
     if (words[kTaskArguments + i] == 0) return false;
   }
-  state->add_to_batch(*cached.task, words);
+  state->take(way, *cached.task, words);
   state->start_batch();
   return true;
 }
@@ -183,7 +190,7 @@ void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_
   }
   std::unique_lock lock(impl_->state->mutex);
   CachedKernel& cached = impl_->find(launch);
-  if (!impl_->add_to_batch(cached, launch, buffers, lock)) {
+  if (!impl_->run_as_task(cached, launch, buffers, lock)) {
     enqueue(impl_->kernel_of(cached, launch, lock), launch, buffers);
   }
   impl_->device.counters().kernel_launches.fetch_add(1, std::memory_order_relaxed);
@@ -215,8 +222,15 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
   check_range("copy_from_host", target, offset, size);
   if (size == 0) return;
   use(target);
+  impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
+  impl_->device.counters().bytes_to_device.fetch_add(size, std::memory_order_relaxed);
   const char* next = static_cast<const char*>(source);
-  const auto lock = impl_->state->lock_queue();
+  std::lock_guard lock(impl_->state->mutex);
+  if (void* const here = impl_->reach(target, "copy_from_host")) {
+    std::memcpy(static_cast<char*>(here) + offset, source, size);
+    return;
+  }
+  impl_->state->enqueue_batch();
   for (uint64_t left = size, piece = 0; left > 0; left -= piece, next += piece, offset += piece) {
     void* staged = impl_->staging.take(left, &piece);
     std::memcpy(staged, next, piece);
@@ -230,8 +244,6 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
     }
     end(code, "clEnqueueWriteBuffer", event, "");
   }
-  impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
-  impl_->device.counters().bytes_to_device.fetch_add(size, std::memory_order_relaxed);
 }
 
 void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) {
@@ -239,9 +251,16 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
   check_range("copy_to_host", source, offset, size);
   if (size == 0) return;
   use(source);
+  impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
+  impl_->device.counters().bytes_to_host.fetch_add(size, std::memory_order_relaxed);
   EventHandle done;
   {
-    const auto lock = impl_->state->lock_queue();
+    std::lock_guard lock(impl_->state->mutex);
+    if (const void* const here = impl_->reach(source, "copy_to_host")) {
+      std::memcpy(target, static_cast<const char*>(here) + offset, size);
+      return;
+    }
+    impl_->state->enqueue_batch();
     cl_event event = nullptr;
     const cl_int code = clEnqueueReadBuffer(queue(), source.mem(), CL_FALSE, offset, size, target,
                                             0, nullptr, &event);
@@ -249,8 +268,6 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
     done.reset(event);
     end(code, "clEnqueueReadBuffer", event, "");
   }
-  impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
-  impl_->device.counters().bytes_to_host.fetch_add(size, std::memory_order_relaxed);
   impl_->state->wait(done.get(), "copy_to_host");
 }
 

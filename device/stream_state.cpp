@@ -1,5 +1,7 @@
 #include "device/stream_state.h"
 
+#include "device/caller.h"
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -37,11 +39,22 @@ void StreamState::advance(EventHandle event) {
   if (before) check_event(before.get(), "submit");
 }
 
-bool StreamState::is_idle() {
-  return batch->is_idle() && (!last || event_status(last.get()) <= CL_COMPLETE);
+bool StreamState::is_idle(const char* what) {
+  if (!batch->is_idle()) return false;
+  if (!last) return true;
+  if (event_status(last.get()) > CL_COMPLETE) return false;
+  check_event(last.get(), what);
+  last.reset();
+  return true;
 }
 
-void StreamState::add_to_batch(Task task, const TaskWords& launch) {
+StreamState::Way StreamState::way_of(uint64_t bytes) {
+  if (!is_idle("submit")) return Way::kBatch;
+  return is_for_caller(bytes) ? Way::kCaller : Way::kKernel;
+}
+
+void StreamState::take(Way way, Task task, const TaskWords& launch) {
+  if (way == Way::kCaller) return run_on_caller(task, launch);
   batch->add(task, launch);
   submitted.fetch_add(1);
 }
@@ -94,7 +107,9 @@ void StreamState::wait() {
   EventHandle before;
   uint64_t submitted_before = 0;
   {
-    const auto lock = lock_queue();
+    std::lock_guard lock(mutex);
+    if (batch && is_idle("sync")) return complete(submitted.load());
+    enqueue_batch();
     submitted_before = submitted.load();
     cl_check(clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &marker),
              "clEnqueueMarkerWithWaitList");
@@ -105,6 +120,10 @@ void StreamState::wait() {
   if (before) check_event(before.get(), "sync");
   wait(marker, "sync");
   if (before) check_event(before.get(), "sync");
+  complete(submitted_before);
+}
+
+void StreamState::complete(uint64_t submitted_before) {
   uint64_t known = completed.load();
   while (known < submitted_before && !completed.compare_exchange_weak(known, submitted_before)) {
   }

@@ -33,16 +33,25 @@ struct StreamState {
     std::lock_guard lock(failure_mutex);
     throw *failure;
   }
+  // Notes that what was submitted before is done.
+  void complete(uint64_t submitted_before);
   [[noreturn]] void fail_with(Code code, const std::string& why);
   // Makes `event` the last command. A driver passes a failure on to the commands that wait behind
   // it, but not to those enqueued later; looking at each event once, here, misses neither. Costs
   // about 50 ns. Call under `mutex`.
   void advance(EventHandle event);
-  // Under `mutex`, where there is a batch: whether a launch had better be enqueued by itself.
-  bool is_idle();
-  // Under `mutex`, where there is a batch. After the last of some launches that belong together:
+  // Under `mutex`, where there is a batch: whether all that was submitted is done. Throws where it
+  // failed; `what` names the call that asks.
+  bool is_idle(const char* what);
+  // Where a task runs: as a kernel that is enqueued by itself, which wakes an idle device's cores;
+  // in the batch; in this call (caller.h).
+  enum class Way { kKernel, kBatch, kCaller };
+  // Under `mutex`, where there is a batch: the best way at this moment for a launch over so many
+  // bytes.
+  Way way_of(uint64_t bytes);
+  // Goes one of the other two ways. After the last of some launches that belong together:
   // start_batch(), so that they go together.
-  void add_to_batch(Task task, const TaskWords& launch);
+  void take(Way way, Task task, const TaskWords& launch);
   void start_batch();
   // Under `mutex`, before another command: enqueues the launches that wait in the batch.
   void enqueue_batch();

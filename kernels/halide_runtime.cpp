@@ -89,6 +89,19 @@ int64_t touched_bytes(const std::vector<HostArg>& args) {
   return bytes;
 }
 
+// An element as often as it takes part.
+uint64_t passed_bytes(const std::vector<HostArg>& args) {
+  uint64_t bytes = 0;
+  for (const HostArg& arg : args) {
+    const auto* operand = std::get_if<Operand>(&arg);
+    if (operand == nullptr) continue;
+    uint64_t elements = 1;
+    for (const int64_t extent : operand->extents) elements *= static_cast<uint64_t>(extent);
+    bytes += elements * size_of(operand->dtype);
+  }
+  return bytes;
+}
+
 // The sources of all kernels recorded so far. Equal ones share one object, so that programs are
 // built once and plans stay small.
 class Sources {
@@ -135,6 +148,7 @@ struct RecorderHooks {
     launch.source = sources().find(module, entry, recorder.call_rules_);
     launch.kernel = kernel_name_in(launch.source->text);
     launch.label = recorder.label_;
+    launch.bytes = recorder.call_bytes_;
     launch.local = local;
     for (int i = 0; i < 3; ++i) launch.global[i] = groups[i] * local[i];
     for (size_t i = 0; sizes[i] != 0; ++i) {
@@ -175,6 +189,7 @@ void Recorder::call(HostFunction function, const std::string& label,
   label_ = label;
   call_rules_ = rules_;
   call_rules_.streams = rules_.streams && touched_bytes(args) > last_cache_bytes();
+  call_bytes_ = passed_bytes(args);
   std::deque<BoundBuffer> buffers;
   std::vector<void*> argv;
   for (const HostArg& arg : args) {

@@ -80,6 +80,7 @@ class Recorder {
   // Of the call that runs.
   std::string label_;
   SourceRules call_rules_;
+  uint64_t call_bytes_ = 0;
   std::exception_ptr failure_;  // exceptions do not pass through Halide's frames
 };
 

@@ -191,6 +191,7 @@ Launch merge(const std::vector<const Launch*>& parts, GroupOrder order, size_t w
                         });
   }
   Launch merged;
+  for (const Launch* part : parts) merged.bytes += part->bytes;
   merged.kernel = "merged" + first.kernel;
   merged.source = merged_source(first, form, merged.kernel);
   merged.label = fmt::format("{} x{}", first.label, parts.size());
@@ -274,10 +275,12 @@ Launch join(const std::vector<Launch>& parts, Joining joining,
   Launch joined = parts[0];
   joined.kernel = (joining == Joining::kBeside ? "beside" : "after") + parts[0].kernel;
   joined.args.clear();
+  joined.bytes = 0;
   Arg shared;
   std::string key = joined.kernel;
   for (const Launch& part : parts) {
     key += part.source->id;
+    joined.bytes += part.bytes;
     if (part.label != parts[0].label) joined.label += " + " + part.label;
     for (const Arg& arg : part.args) {
       if (arg.kind != Arg::Kind::kLocal) {
