@@ -19,6 +19,14 @@ BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
   return buffer;
 }
 
+BufferPtr Buffer::upload(const DevicePtr& device, const void* data, uint64_t size) {
+  BufferPtr buffer = create(device, size);
+  Stream& main = device->default_stream();
+  main.write(*buffer, 0, data, size);
+  buffer->block_->ordered_after = main.state().submitted.load();
+  return buffer;
+}
+
 BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) {
   const uint64_t alignment = parent->device_->info().buffer_alignment;
   if (offset % alignment != 0) {

@@ -23,6 +23,9 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   explicit Buffer(Private) {}
   static BufferPtr create(const DevicePtr& device, uint64_t size);
+  // A new buffer that holds these bytes, whichever stream uses it: others than the default stream,
+  // which writes them, start after that.
+  static BufferPtr upload(const DevicePtr& device, const void* data, uint64_t size);
   // `offset` a multiple of info().buffer_alignment; keeps parent alive.
   static BufferPtr view(const BufferPtr& parent, uint64_t offset, uint64_t size);
   ~Buffer();
@@ -38,7 +41,7 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   uint64_t address() const { return block_->address == 0 ? 0 : block_->address + offset_; }
   // Streams other than the device's default tell the buffer that they are about to use it, so that
   // its memory is not reused before they are done, and that they start after the default stream's
-  // work on the block's previous owner. Called by Stream.
+  // work on the block's previous owner, or its upload. Called by Stream.
   void note_use(Stream& stream);
 
  private:

@@ -33,7 +33,7 @@ struct Block {
   uint64_t address = 0;  // where it lies in host memory; 0: elsewhere
   MemHandle mem;
   uint64_t serial = 0;
-  // How much the default stream had submitted when the memory was last freed.
+  // How much the default stream had submitted when the memory was last freed, or uploaded to.
   uint64_t ordered_after = 0;
 };
 

@@ -185,6 +185,16 @@ TEST_F(StreamTest, MemoryIsReusedInStreamOrder) {
   EXPECT_EQ(download<int>(second)[0], 2);
 }
 
+TEST_F(StreamTest, OtherStreamsSeeAnUpload) {
+  const auto other = make_stream(device_);
+  const BufferPtr slow = Buffer::create(device_, 4);
+  Buffer* buffers[] = {slow.get()};
+  main_.submit(slow_store(kSlowRounds, 1), buffers, 1);
+  const std::vector<int> values = {3, 1, 4};
+  const BufferPtr buffer = Buffer::upload(device_, values.data(), values.size() * sizeof(int));
+  EXPECT_EQ(download<int>(*other, *buffer), values);
+}
+
 TEST_F(StreamTest, MemoryOfAnotherStreamIsNotReusedBeforeItIsDone) {
   const auto other = make_stream(device_);
   BufferPtr first = Buffer::create(device_, 4096);

@@ -189,8 +189,7 @@ Operand Executable::operand(ValueId id) {
       BufferPtr& buffer = constants_[static_cast<ValueId>(storage.index)];
       if (!buffer) {
         const auto& data = *graph_.value(static_cast<ValueId>(storage.index)).data;
-        buffer = Buffer::create(device_, data.size());
-        device_->default_stream().write(*buffer, 0, data.data(), data.size());
+        buffer = Buffer::upload(device_, data.data(), data.size());
         constant_bytes_ += data.size();
       }
       return {buffer};

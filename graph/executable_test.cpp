@@ -1,5 +1,6 @@
 #include "graph/executable.h"
 
+#include "device/testing.h"
 #include "graph/prepared_op.h"
 #include "graph/test_support.h"
 #include "graph/text.h"
@@ -221,6 +222,27 @@ TEST(Executable, ReplayAllocatesNothing) {
   test_device()->sync();
   EXPECT_EQ(test_device()->pool().stats().driver_allocations, before.driver_allocations);
   EXPECT_EQ(test_device()->pool().stats().pool_allocations, before.pool_allocations);
+}
+
+// Tens of milliseconds of work.
+void keep_busy(device::Stream& stream) {
+  static const BufferPtr buffer = upload({0});
+  device::Buffer* buffers[] = {buffer.get()};
+  stream.submit(device::testing::slow_store(20'000'000, 1), buffers, 1);
+}
+
+TEST(Executable, ConstantsAreThereOnEveryStream) {
+  const Graph g = parse(
+      "ballast.graph 1\ninput %0 \"x\": f32[2]\nconst %1: f32[2] = 0000803f00000040\n"
+      "%2 = add(%0, %1) : f32[2]\noutput %2\n");
+  const auto other = device::make_stream(test_device());
+  const BufferPtr x = upload({10, 20}), sum = upload({0, 0});
+  test_device()->sync();
+  keep_busy(test_device()->default_stream());
+  Executable exe(test_device(), g, {Level::kO0, Replay::kList});
+  exe.run(*other, {{x, nullptr}}, {sum});
+  EXPECT_EQ(device::testing::download<float>(*other, *sum), (std::vector<float>{11, 22}));
+  test_device()->sync();
 }
 
 TEST(Executable, MistakesAreNamed) {

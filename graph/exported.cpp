@@ -11,7 +11,6 @@
 namespace ballast::graph {
 
 using device::Buffer;
-using device::BufferPtr;
 using device::Code;
 using device::fail;
 
@@ -116,9 +115,7 @@ std::shared_ptr<Executable> load_exported(const device::DevicePtr& device, const
   uint64_t at = 0;
   for (size_t i = 0; i < graph.states().size(); ++i) {
     const uint64_t size = graph.value(graph.states()[i]).type.bytes();
-    const BufferPtr buffer = Buffer::create(device, size);
-    device->default_stream().write(*buffer, 0, file.states().data() + at, size);
-    executable->bind_state(i, buffer);
+    executable->bind_state(i, Buffer::upload(device, file.states().data() + at, size));
     at += size;
   }
   return executable;
