@@ -312,7 +312,7 @@ void CommandList::freeze(Replay kind) {
   for (const Launch& launch : impl_->launches) {
     if (seen.insert(launch.source->id).second) sources.push_back(launch.source);
   }
-  impl_->device->prebuild(sources);
+  impl_->device->prebuild(sources, kind == Replay::kList);
   for (const Launch& launch : impl_->launches) impl_->prepare_launch(launch, kind);
   impl_->set_static_arguments();
   impl_->kind = kind;

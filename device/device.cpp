@@ -103,6 +103,11 @@ KernelHandle Device::make_kernel(const SourcePtr& source, const std::string& ent
   return kernel;
 }
 
+void Device::build(const SourcePtr& source) {
+  check_usable();
+  impl_->programs->get(source);
+}
+
 void Device::prepare(const Launch& launch) {
   const bool is_task = impl_->tasks && may_be_task(launch) && impl_->tasks->find(launch) != nullptr;
   if (!is_task) make_kernel(launch.source, launch.kernel);
@@ -111,7 +116,7 @@ void Device::prepare(const Launch& launch) {
 // PoCL 3.1 holds one lock around the compiler (four builds: 345 ms in turn, 400 ms from four
 // threads), so there threads only overlap the reading of cached binaries; Intel's runtime is not
 // faster in parallel either. Two threads keep that overlap without crowding out the host.
-void Device::prebuild(const std::vector<SourcePtr>& sources) {
+void Device::prebuild(const std::vector<SourcePtr>& sources, bool as_tasks) {
   check_usable();
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -119,8 +124,8 @@ void Device::prebuild(const std::vector<SourcePtr>& sources) {
   auto build = [&] {
     for (size_t i = next++; i < sources.size(); i = next++) {
       try {
-        const SourcePtr tasks = impl_->tasks ? impl_->tasks->source(sources[i]) : nullptr;
-        impl_->programs->get(tasks ? tasks : sources[i]);
+        const bool is_built = as_tasks && impl_->tasks && impl_->tasks->prebuild(sources[i]);
+        if (!is_built) impl_->programs->get(sources[i]);
       } catch (...) {
         std::lock_guard lock(mutex);
         if (!first_failure) first_failure = std::current_exception();

@@ -71,11 +71,14 @@ class Device : public std::enable_shared_from_this<Device> {
   // Builds (or finds) the program and returns a new kernel object of it, owned by the caller.
   // Thread-safe. Throws kBuildFailed with the log.
   KernelHandle make_kernel(const SourcePtr& source, const std::string& entry);
+  // Builds (or finds) the program alone; the same.
+  void build(const SourcePtr& source);
   // Builds (or finds) what runs the launch on any stream. Thread-safe; throws likewise.
   void prepare(const Launch& launch);
   Tasks* tasks();  // nullptr where launches are enqueued one by one
   // Builds the programs of these sources in parallel, so that later make_kernel calls find them.
-  void prebuild(const std::vector<SourcePtr>& sources);
+  // `as_tasks`: where the device runs tasks, in that form.
+  void prebuild(const std::vector<SourcePtr>& sources, bool as_tasks = true);
   // Waits for all streams of the device; throws the first failure of any.
   void sync();
   // Sticky failure: once set, every allocation and submit throws it.

@@ -135,11 +135,12 @@ bool may_be_task(const Launch& launch) {
     if (launch.local[d] != 1 || launch.global[d] >= kFewGroups) return false;
     groups *= launch.global[d];
   }
-  const auto takes_much = [](const Arg& arg) {
-    return arg.kind == Arg::Kind::kLocal && arg.bits > kTaskLocalBytes;
-  };
-  return groups <= kMostTaskGroups && launch.args.size() <= kMostTaskArguments &&
-         std::none_of(launch.args.begin(), launch.args.end(), takes_much);
+  size_t locals = 0;
+  for (const Arg& arg : launch.args) {
+    if (arg.kind != Arg::Kind::kLocal) continue;
+    if (++locals > 1 || arg.bits > kTaskLocalBytes) return false;
+  }
+  return groups <= kMostTaskGroups && launch.args.size() <= kMostTaskArguments;
 }
 
 void write_task_words(const Launch& launch, TaskWords* words) {
@@ -171,9 +172,15 @@ struct Tasks::Impl {
   // PoCL unloads the code of kernels that were not enqueued for long.
   std::vector<Library> libraries;
 
-  // Has PoCL compile and load the kernel, in a run that skips it.
-  void load(const SourcePtr& source, const std::string& name, const Launch& launch) {
+  // Has PoCL compile and load the kernel, in a run that skips it. False, and nothing is done, where
+  // it declares local memory in its body: PoCL passes that as one more argument.
+  bool load(const SourcePtr& source, const std::string& name, const Launch& launch) {
     const KernelHandle kernel = device.make_kernel(source, name);
+    cl_ulong local_bytes = 0;  // the arguments', which are not set, count nothing
+    cl_check(clGetKernelWorkGroupInfo(kernel.get(), device.id(), CL_KERNEL_LOCAL_MEM_SIZE,
+                                      sizeof(local_bytes), &local_bytes, nullptr),
+             "clGetKernelWorkGroupInfo");
+    if (local_bytes > 0) return false;
     constexpr uint64_t kZero = 0;
     constexpr uint32_t kSkip = 1;
     cl_uint index = 0;
@@ -195,20 +202,25 @@ struct Tasks::Impl {
                                     nullptr),
              "clEnqueueNDRangeKernel");
     cl_check(clFinish(queue.get()), "clFinish");
+    return true;
   }
 
   // nullptr where the kernel does not compile so.
   Task build(const Launch& launch) {
     const std::string name = name_of(*launch.source, launch.kernel);
     try {
-      load(source(launch.source), name, launch);
-      return look_up(name);
+      return load(source(launch.source), name, launch) ? look_up(name) : nullptr;
     } catch (const Error& error) {
-      // The text did not survive the change; the kernel itself may.
-      if (error.code() != Code::kBuildFailed && error.code() != Code::kNotFound) throw;
-      spdlog::debug("{}", error.what());
+      if (!is_refusal(error)) throw;
       return nullptr;
     }
+  }
+
+  // The text did not survive the change; the kernel itself may.
+  static bool is_refusal(const Error& error) {
+    const bool is_one = error.code() == Code::kBuildFailed || error.code() == Code::kNotFound;
+    if (is_one) spdlog::debug("{}", error.what());
+    return is_one;
   }
 
   SourcePtr source(const SourcePtr& source) {
@@ -259,12 +271,20 @@ std::unique_ptr<Tasks> Tasks::make(Device& device) {
   return std::unique_ptr<Tasks>(new Tasks(std::make_unique<Impl>(device)));
 }
 
-SourcePtr Tasks::source(const SourcePtr& source) { return impl_->source(source); }
+bool Tasks::prebuild(const SourcePtr& source) {
+  try {
+    impl_->device.build(impl_->source(source));
+    return true;
+  } catch (const Error& error) {
+    if (!impl_->is_refusal(error)) throw;
+    return false;
+  }
+}
 
 Kernel Tasks::make_kernel(const Launch& launch) {
   constexpr uint32_t kSkip = 0;
-  Kernel kernel(
-      impl_->device.make_kernel(source(launch.source), name_of(*launch.source, launch.kernel)));
+  Kernel kernel(impl_->device.make_kernel(impl_->source(launch.source),
+                                          name_of(*launch.source, launch.kernel)));
   kernel.set_scalar(static_cast<cl_uint>(launch.args.size()), &kSkip, sizeof(kSkip));
   return kernel;
 }

@@ -62,7 +62,8 @@ class TaskCall {
   const void* arguments_[kMostTaskArguments + 1];
 };
 
-// Groups of one work-item, no more of them and of arguments than tasks take.
+// Groups of one work-item, no more of them and of arguments than tasks take, and one argument of
+// local memory at most: a thread has one piece of it.
 bool may_be_task(const Launch& launch);
 // The words of a launch, in place of the old ones; buffers are left 0.
 void write_task_words(const Launch& launch, TaskWords* words);
@@ -73,8 +74,8 @@ class Tasks {
   static std::unique_ptr<Tasks> make(Device& device);
   ~Tasks();
 
-  // The source's kernels as they are compiled for tasks.
-  SourcePtr source(const SourcePtr& source);
+  // Builds the source's kernels as they are compiled for tasks; false where they do not compile so.
+  bool prebuild(const SourcePtr& source);
   // A kernel object of them, for a launch that may be a task but is enqueued by itself.
   Kernel make_kernel(const Launch& launch);
   // The task of a launch's kernel, built at the first call; nullptr where it has none. Valid as
