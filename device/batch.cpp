@@ -201,7 +201,10 @@ cl_int Batch::enqueue(cl_command_queue queue, cl_event last, cl_event* event) {
   Impl& impl = *impl_;
   Wave& wave = *impl.next;
   const cl_int code = enqueue_worker(queue, {&wave, false}, nullptr, event);
-  if (code != CL_SUCCESS) return code;
+  if (code != CL_SUCCESS) {
+    wave.reset();  // by the next enqueue the launches' memory may be another owner's
+    return code;
+  }
   clRetainEvent(*event);
   wave.done.reset(*event);
   // No earlier than the stream gets to it.

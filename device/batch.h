@@ -33,7 +33,8 @@ class Batch {
   bool is_idle();
   // While the device has work in front of it, waiting makes larger batches.
   bool should_start();
-  // Enqueues what was added. `last`: the queue's last command, or null.
+  // Enqueues what was added, or, where that fails, forgets it. `last`: the queue's last command, or
+  // null.
   cl_int enqueue(cl_command_queue queue, cl_event last, cl_event* event);
 
  private:

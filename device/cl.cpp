@@ -11,6 +11,8 @@ namespace {
 
 std::atomic<bool> in_forked_child{false};
 
+}  // namespace
+
 Code code_of(cl_int code) {
   switch (code) {
     case CL_OUT_OF_HOST_MEMORY:
@@ -24,8 +26,6 @@ Code code_of(cl_int code) {
       return Code::kInternal;
   }
 }
-
-}  // namespace
 
 void cl_check(cl_int code, const char* call) {
   if (code == CL_SUCCESS) return;

@@ -11,9 +11,12 @@
 
 namespace ballast::device {
 
-// Throws device::Error naming the call and the code: cl_check(clFinish(q), "clFinish").
+enum class Code : int;  // device/error.h
+
 // CL_OUT_OF_HOST_MEMORY, CL_MEM_OBJECT_ALLOCATION_FAILURE and CL_OUT_OF_RESOURCES map to the memory
 // codes, CL_DEVICE_NOT_AVAILABLE to kDeviceLost, the rest to kInternal.
+Code code_of(cl_int code);
+// Throws device::Error naming the call and the code: cl_check(clFinish(q), "clFinish").
 void cl_check(cl_int code, const char* call);
 const char* cl_code_name(cl_int code);
 

@@ -68,7 +68,7 @@ void StreamState::enqueue_batch() {
   cl_event event = nullptr;
   const cl_int code = batch->enqueue(queue.get(), last.get(), &event);
   if (code != CL_SUCCESS) {
-    fail_with(Code::kDeviceLost,
+    fail_with(code_of(code),
               fmt::format("[submit] the launches cannot be enqueued: {}", cl_code_name(code)));
   }
   advance(EventHandle(event));
