@@ -266,7 +266,13 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
                                             0, nullptr, &event);
     if (code == CL_SUCCESS) clRetainEvent(event);
     done.reset(event);
-    end(code, "clEnqueueReadBuffer", event, "");
+    try {
+      end(code, "clEnqueueReadBuffer", event, "");
+    } catch (...) {
+      // The caller may free its memory after an error, which may be one of earlier work.
+      if (done) clWaitForEvents(1, &event);
+      throw;
+    }
   }
   impl_->state->wait(done.get(), "copy_to_host");
 }

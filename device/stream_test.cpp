@@ -6,6 +6,8 @@
 #include "device/testing.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -291,6 +293,35 @@ TEST_F(StreamTest, AFailedEventMakesTheStreamFail) {
   EXPECT_ERROR(stream->state().wait(event.get(), "test"), Code::kDeviceLost,
                HasSubstr("CL_OUT_OF_RESOURCES"));
   EXPECT_ERROR(stream->sync(), Code::kDeviceLost, HasSubstr("[test]"));
+}
+
+TEST_F(StreamTest, AReadThatFailsHasEnded) {
+  const auto stream = make_stream(device_);
+  const BufferPtr buffer = upload(device_, std::vector<int>{7});
+  device_->sync();
+  cl_int code = CL_SUCCESS;
+  const EventHandle gate(clCreateUserEvent(device_->context(), &code));
+  const cl_event wait = gate.get();
+  Buffer* buffers[] = {buffer.get()};
+  clEnqueueBarrierWithWaitList(stream->queue(), 1, &wait, nullptr);
+  for (int i = 0; i < 2; ++i) stream->submit(slow_store(1, 8), buffers, 1);
+  EventHandle failed(clCreateUserEvent(device_->context(), &code));
+  clSetUserEventStatus(failed.get(), CL_OUT_OF_RESOURCES);
+  {
+    std::lock_guard lock(stream->state().mutex);
+    stream->state().last = std::move(failed);
+  }
+  std::atomic<bool> is_open{false};
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    is_open = true;
+    clSetUserEventStatus(gate.get(), CL_COMPLETE);
+  });
+  int value = 0;
+  EXPECT_ERROR(stream->read(&value, *buffer, 0, 4), Code::kDeviceLost,
+               HasSubstr("CL_OUT_OF_RESOURCES"));
+  EXPECT_TRUE(is_open);
+  opener.join();
 }
 
 TEST(DeviceLost, IsStickyAndEndsWithTheDevice) {
