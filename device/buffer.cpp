@@ -28,6 +28,7 @@ BufferPtr Buffer::upload(const DevicePtr& device, const void* data, uint64_t siz
 }
 
 BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) {
+  check_process();
   const uint64_t alignment = parent->device_->info().buffer_alignment;
   if (offset % alignment != 0) {
     fail(Code::kInvalidArgument, "[buffer_view] offset {} is not a multiple of the alignment {}",

@@ -36,6 +36,7 @@ Event::SharedEvent Event::get(const char* call) const {
 }
 
 bool Event::is_done() const {
+  check_process();
   {
     std::lock_guard lock(mutex_);
     if (!event_) return false;
@@ -49,6 +50,7 @@ bool Event::is_done() const {
 }
 
 void Event::wait() const {
+  check_process();
   const auto event = get("event_wait");
   const cl_event raw = event.get();
   const cl_int code = clWaitForEvents(1, &raw);

@@ -284,6 +284,7 @@ void Pool::free(Block* block, const std::vector<cl_event>& pending) {
 }
 
 void Pool::trim() {
+  check_process();
   std::lock_guard lock(impl_->mutex);
   impl_->collect_pending(false);
   impl_->release_free_regions();

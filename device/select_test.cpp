@@ -1,5 +1,6 @@
 #include "device/select.h"
 
+#include "device/event.h"
 #include "device/testing.h"
 
 #include <sched.h>
@@ -101,6 +102,9 @@ TEST(DeviceOpen, TheLimitHolds) {
 
 TEST(DeviceOpen, AForkedChildIsRefused) {
   const DevicePtr device = open_device();
+  const BufferPtr buffer = Buffer::create(device, 4);
+  Event event(device);
+  event.record(device->default_stream());
   const pid_t child = fork();
   if (child == 0) {
     int refused = 0;
@@ -115,11 +119,15 @@ TEST(DeviceOpen, AForkedChildIsRefused) {
     attempt([] { open_device(); });
     attempt([&] { Buffer::create(device, 4); });
     attempt([&] { device->default_stream().sync(); });
+    attempt([&] { Buffer::view(buffer, 0, 4); });
+    attempt([&] { device->pool().trim(); });
+    attempt([&] { event.is_done(); });
+    attempt([&] { event.wait(); });
     _exit(refused);
   }
   int status = 0;
   waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 4);
+  EXPECT_EQ(WEXITSTATUS(status), 8);
 }
 
 // Run by the test below in a process whose loader finds no platform.
