@@ -341,6 +341,11 @@ void Stream::wait_for(cl_event event) {
   impl_->state->advance(EventHandle(barrier));
 }
 
+void Stream::follow(StreamState& earlier) {
+  const EventHandle end = earlier.mark_end();
+  if (end) wait_for(end.get());
+}
+
 void Stream::flush() {
   { const auto lock = impl_->state->lock_queue(); }
   cl_check(clFlush(queue()), "clFlush");

@@ -37,6 +37,8 @@ class Stream {
   // The last command's event after a marker; done when all work so far is done.
   EventHandle marker();
   void wait_for(cl_event event);
+  // Later work waits for what was submitted to another stream of the device so far.
+  void follow(StreamState& earlier);
   void flush();
   void sync();
   // Throws the sticky failure, if any.

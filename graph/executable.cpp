@@ -238,6 +238,7 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
          input_slots_.size(), output_slots_.size(), inputs.size(), outputs.size());
   }
   const Busy busy(*this);
+  follow_last_run(stream);
   check_states();
   std::vector<BufferPtr> bindings;
   bindings.reserve(inputs.size() + outputs.size());
@@ -277,6 +278,16 @@ const BufferPtr& Executable::input_slot(size_t i) {
 const BufferPtr& Executable::output_slot(size_t i) {
   if (!output_slots_[i]) output_slots_[i] = Buffer::create(device_, output_type(i).bytes());
   return output_slots_[i];
+}
+
+void Executable::follow_last_run(device::Stream& stream) {
+  if (&stream.device() != device_.get()) {
+    fail(Code::kInvalidArgument, "[executable_run] the stream is of another device");
+  }
+  const auto& state = stream.shared_state();
+  if (!last_stream_.owner_before(state) && !state.owner_before(last_stream_)) return;
+  if (const auto last = last_stream_.lock()) stream.follow(*last);
+  last_stream_ = state;
 }
 
 void Executable::check_states() {

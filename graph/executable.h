@@ -67,6 +67,8 @@ class Executable {
   // Memory of the executable's own for an input that must be copied, or an output that is dropped.
   const device::BufferPtr& input_slot(size_t i);
   const device::BufferPtr& output_slot(size_t i);
+  // Before a run: on another stream than the last one it waits for that, as runs share memory.
+  void follow_last_run(device::Stream& stream);
   // Every state has a buffer, and one that the graph updates has it alone.
   void check_states();
   void check_input_size(size_t i, uint64_t size) const;
@@ -125,6 +127,8 @@ class Executable {
   device::Replay list_kind_ = device::Replay::kList;
   std::unique_ptr<device::Stitched> stitched_;
   std::atomic<bool> is_busy_{false};
+  // Of the last run. A stream that is gone has waited for its work.
+  std::weak_ptr<device::StreamState> last_stream_;
 };
 
 }  // namespace ballast::graph

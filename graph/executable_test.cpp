@@ -245,6 +245,34 @@ TEST(Executable, ConstantsAreThereOnEveryStream) {
   test_device()->sync();
 }
 
+TEST(Executable, RunsOnTwoStreamsFollowEachOther) {
+  const Graph g = parse(
+      "ballast.graph 1\ninput %0 \"x\": f32[2]\nstate %1 \"s\": f32[2]\n"
+      "%2 = mul(%1, %1) : f32[2]\n%3 = add(%2, %0) : f32[2]\nupdate %1 = %3\noutput %3\n");
+  for (const Replay replay : {Replay::kList, Replay::kStitch}) {
+    Executable exe(test_device(), g, {Level::kO0, replay});
+    const BufferPtr s = upload({1, 2});
+    exe.bind_state(0, s);
+    auto other = device::make_stream(test_device());
+    auto run = [&](device::Stream& stream, float x) {
+      const float values[] = {x, x};
+      exe.run(stream, {{nullptr, values}}, {nullptr});
+    };
+    run(*other, 0);  // 1, 4
+    other->sync();
+    keep_busy(test_device()->default_stream());
+    run(test_device()->default_stream(), 1);  // 2, 17
+    keep_busy(*other);
+    run(*other, 3);  // 7, 292
+    run(test_device()->default_stream(), 1);
+    EXPECT_EQ(download(s), (std::vector<float>{50, 85265}));
+    run(*other, 0);
+    other.reset();
+    run(test_device()->default_stream(), 2);
+    EXPECT_EQ(download(s)[0], 6250002);
+  }
+}
+
 TEST(Executable, MistakesAreNamed) {
   Executable exe(test_device(), linear_regression(4, 3), {});
   auto& stream = test_device()->default_stream();

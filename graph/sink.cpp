@@ -157,6 +157,7 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
          graph.inputs().size(), graph.outputs().size(), inputs.size(), outputs.size());
   }
   const Executable::Busy busy(*executable_);
+  executable_->follow_last_run(stream);
   executable_->check_states();
   steps_done_ = 0;
   is_cancelled_ = false;

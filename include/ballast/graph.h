@@ -107,7 +107,9 @@ typedef struct ballast_graph_api {
    * run, states may share a buffer if the graph updates none of them. */
   ballast_error* (*executable_bind_state)(ballast_executable* executable, uint64_t index,
                                           ballast_buffer* buffer);
-  /* [S] One run, asynchronous on `stream`. Every state must be bound. */
+  /* [S] One run, asynchronous on `stream`. Every state must be bound. Runs of one executable, those
+   * of its sinks too, use the same memory: a run on another stream than the last one waits, on the
+   * device, for what was submitted to that stream. For runs that overlap, compile twice. */
   ballast_error* (*executable_run)(ballast_executable* executable, ballast_stream* stream,
                                    const ballast_binding* inputs, uint64_t input_count,
                                    uint64_t input_stride, const ballast_binding* outputs,

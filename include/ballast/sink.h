@@ -49,7 +49,8 @@ typedef struct ballast_sink_api {
   /* [S] Rebinds a state between runs; FAILED_PRECONDITION while a run is in progress. */
   ballast_error* (*sink_update)(ballast_sink* sink, uint64_t state_index, ballast_buffer* buffer);
   /* [S] Runs n steps on `stream`; asynchronous for the device, 0 steps are legal. Two runs of one
-   * sink at once are refused. */
+   * sink at once are refused. On another stream than the executable's last run it waits for that.
+   */
   ballast_error* (*sink_run)(ballast_sink* sink, ballast_stream* stream, uint64_t n_steps,
                              const ballast_queue_binding* inputs, uint64_t input_count,
                              uint64_t input_stride, const ballast_queue_binding* outputs,
