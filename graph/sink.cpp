@@ -55,6 +55,15 @@ void check_cancelled(const CancelFlag& is_cancelled, uint64_t step) {
   if (is_cancelled) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
 }
 
+// Without a product, which may be too large for 64 bits.
+void check_slots(const char* what, size_t i, const Queue& queue, const TensorType& type) {
+  if (queue.slots == 0) fail(Code::kInvalidArgument, "[sink_run] {} {} has no slots", what, i);
+  const uint64_t size = queue.buffer->size(), bytes = type.bytes();
+  if (bytes == 0 || queue.slots <= size / bytes) return;
+  fail(Code::kInvalidArgument, "[sink_run] {} {}: {} slots of {} need {} bytes each, got {}", what,
+       i, queue.slots, to_string(type), bytes, size);
+}
+
 }  // namespace
 
 Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
@@ -65,8 +74,12 @@ Sink::Sink(std::shared_ptr<Executable> executable, uint64_t max_slots)
   for (size_t i = 0; i < input_count; ++i) {
     executable_->input_slot(i);
     if (max_slots_ == 0) continue;
-    staging_.push_back(
-        Buffer::create(executable_->device(), max_slots_ * executable_->input_type(i).bytes()));
+    uint64_t size = 0;
+    if (__builtin_mul_overflow(max_slots_, executable_->input_type(i).bytes(), &size)) {
+      fail(Code::kInvalidArgument, "[sink_create] max_slots {}: so many of {} are no size",
+           max_slots_, to_string(executable_->input_type(i)));
+    }
+    staging_.push_back(Buffer::create(executable_->device(), size));
   }
   for (size_t i = 0; i < output_count; ++i) executable_->output_slot(i);
   for (size_t state : executable_->early_states()) {
@@ -106,19 +119,17 @@ std::vector<Sink::Lane> Sink::input_lanes(device::Stream& stream,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint64_t bytes = executable_->input_type(i).bytes();
     const Queue& queue = inputs[i];
-    if (queue.slots == 0) fail(Code::kInvalidArgument, "[sink_run] input {} has no slots", i);
     BufferPtr buffer = queue.buffer;
     if (queue.host != nullptr) {
-      if (queue.slots > max_slots_) {
+      if (queue.slots == 0 || queue.slots > max_slots_) {
         fail(Code::kInvalidArgument,
              "[sink_run] input {}: {} slots of host memory, max_slots is {}", i, queue.slots,
              max_slots_);
       }
       buffer = staging_[i];
       stream.write(*buffer, 0, queue.host, queue.slots * bytes);
-    } else if (buffer->size() < queue.slots * bytes) {
-      fail(Code::kInvalidArgument, "[sink_run] input {}: {} slots of {} need {} bytes, got {}", i,
-           queue.slots, to_string(executable_->input_type(i)), queue.slots * bytes, buffer->size());
+    } else {
+      check_slots("input", i, queue, executable_->input_type(i));
     }
     lanes.push_back(make_lane(buffer, queue.slots, bytes));
     if (lanes.back().is_copied() && !executable_->stitched())
@@ -136,11 +147,7 @@ std::vector<Sink::Lane> Sink::output_lanes(const std::vector<Queue>& outputs) {
       lanes.push_back(make_lane(executable_->output_slot(i), 1, bytes));
       continue;
     }
-    if (queue.slots == 0 || queue.buffer->size() < queue.slots * bytes) {
-      fail(Code::kInvalidArgument, "[sink_run] output {}: {} slots of {} need {} bytes, got {}", i,
-           queue.slots, to_string(executable_->output_type(i)), queue.slots * bytes,
-           queue.buffer->size());
-    }
+    check_slots("output", i, queue, executable_->output_type(i));
     lanes.push_back(make_lane(queue.buffer, queue.slots, bytes));
     if (lanes.back().is_copied() && !executable_->stitched())
       lanes.back().slot = executable_->output_slot(i);

@@ -159,8 +159,26 @@ TEST(Sink, MistakesAreNamed) {
   expect_error(Code::kInvalidArgument, "has no slots", [&] {
     sink.run(stream, 1, {{upload(s.x), nullptr, 0}, qt}, {{}});
   });
-  expect_error(Code::kInvalidArgument, "output 0: 5 slots of f32[] need 20 bytes, got 4", [&] {
+  expect_error(Code::kInvalidArgument, "output 0: 5 slots of f32[] need 4 bytes each, got 4", [&] {
     sink.run(stream, 1, {{nullptr, s.x.data(), 1}, qt}, {{upload({0}), nullptr, 5}});
+  });
+  constexpr uint64_t kMany = uint64_t{1} << 62;  // times four bytes: none at all in 64 bits
+  expect_error(Code::kInvalidArgument, "input 1: 4611686018427387904 slots", [&] {
+    sink.run(stream, 1, {{nullptr, s.x.data(), 1}, {upload(s.t), nullptr, kMany}}, {{}});
+  });
+  expect_error(Code::kInvalidArgument, "output 0: 4611686018427387904 slots", [&] {
+    sink.run(stream, 1, {{nullptr, s.x.data(), 1}, qt}, {{upload({0}), nullptr, kMany}});
+  });
+  expect_error(Code::kInvalidArgument, "[sink_create] max_slots 4611686018427387904",
+               [&] { Sink(s.exe, kMany); });
+  device::DeviceOptions limited;
+  limited.memory_limit = 64ull << 20;
+  const device::DevicePtr other = device::Device::open("", limited);
+  expect_error(Code::kInvalidArgument, "output 0: buffer of another device", [&] {
+    sink.run(stream, 1, {{nullptr, s.x.data(), 1}, qt}, {{device::Buffer::create(other, 4)}});
+  });
+  expect_error(Code::kInvalidArgument, "the stream is of another device", [&] {
+    sink.run(other->default_stream(), 1, {{nullptr, s.x.data(), 1}, qt}, {{}});
   });
 }
 
