@@ -343,7 +343,11 @@ void CommandList::prepare(const std::vector<BufferPtr>& bindings) {
 size_t CommandList::replay(Stream& stream, const std::vector<BufferPtr>& bindings) {
   impl_->check_frozen(true, "replay");
   stream.begin();
+  if (&stream.device() != impl_->device.get()) {
+    fail(Code::kInvalidArgument, "[replay] the stream is of another device");
+  }
   impl_->check_bindings(bindings);
+  for (size_t i = 0; i < impl_->bindings.size(); ++i) stream.check_device("replay", *bindings[i]);
   impl_->check_copies(bindings);
   if (impl_->steps.empty()) return 0;
   if (&stream != &impl_->device->default_stream()) {

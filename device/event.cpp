@@ -61,7 +61,12 @@ void Event::wait() const {
   }
 }
 
-void Event::make_wait(Stream& stream) const { stream.wait_for(get("stream_wait_event").get()); }
+void Event::make_wait(Stream& stream) const {
+  if (&stream.device() != device_.get()) {
+    fail(Code::kInvalidArgument, "[stream_wait_event] the event is of another device");
+  }
+  stream.wait_for(get("stream_wait_event").get());
+}
 
 uint64_t Event::elapsed_ns(const Event& start, const Event& end) {
   if (!start.is_done() || !end.is_done()) {

@@ -107,6 +107,11 @@ void Stream::begin() {
   impl_->state->check();
 }
 
+void Stream::check_device(std::string_view call, const Buffer& buffer) const {
+  if (buffer.device().get() == &impl_->device) return;
+  fail(Code::kInvalidArgument, "[{}] a buffer of another device than the stream's", call);
+}
+
 void Stream::use(Buffer& buffer) {
   if (this != &impl_->device.default_stream()) buffer.note_use(*this);
 }
@@ -186,6 +191,7 @@ void Stream::submit(const Launch& launch, Buffer* const* buffers, size_t buffer_
       fail(Code::kInvalidArgument, "[{}] an argument wants buffer {} of {}", launch.label, arg.slot,
            buffer_count);
     }
+    check_device(launch.label, *buffers[arg.slot]);
     use(*buffers[arg.slot]);
   }
   std::unique_lock lock(impl_->state->mutex);
@@ -212,6 +218,7 @@ void Stream::enqueue(Kernel& kernel, const Launch& launch, Buffer* const* buffer
 
 void Stream::check_range(const char* call, const Buffer& buffer, uint64_t offset,
                          uint64_t size) const {
+  check_device(call, buffer);
   if (offset <= buffer.size() && size <= buffer.size() - offset) return;
   fail(Code::kInvalidArgument, "[{}] {} bytes at offset {} exceed the buffer's {} bytes", call,
        size, offset, buffer.size());

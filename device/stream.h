@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace ballast::device {
 
@@ -49,6 +50,8 @@ class Stream {
   const std::shared_ptr<StreamState>& shared_state() const;
   // Throws if nothing may be submitted; tells the buffer that this stream uses it.
   void begin();
+  // Throws unless the buffer is of this stream's device; `call` is what uses it.
+  void check_device(std::string_view call, const Buffer& buffer) const;
   void use(Buffer& buffer);
   // Checks the enqueue call's result, counts it, takes its event and hands it to the profile under
   // `label` unless that is empty. Call under state().mutex, as the enqueue itself; use() before it.

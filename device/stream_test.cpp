@@ -149,6 +149,31 @@ TEST_F(StreamTest, BadLaunchesAreRefused) {
   EXPECT_ERROR(main_.submit(unknown, three, 3), Code::kNotFound, HasSubstr("[missing]"));
 }
 
+TEST_F(StreamTest, AnotherDevicesBuffersAndEventsAreRefused) {
+  DeviceOptions options;
+  options.memory_limit = 64ull << 20;
+  const DevicePtr foreign = open_device(options);
+  const BufferPtr own = Buffer::create(device_, 64), other = Buffer::create(foreign, 64);
+  Buffer* buffers[] = {own.get(), other.get(), own.get()};
+  int value = 0;
+  auto refuses = [](auto call, const char* part) {
+    EXPECT_ERROR(call(), Code::kInvalidArgument, HasSubstr(part));
+  };
+  refuses([&] { main_.submit(axpy(4, 1.0f), buffers, 3); }, "[axpy_f32] a buffer of another");
+  refuses([&] { main_.write(*other, 0, &value, 4); }, "[copy_from_host] a buffer of another");
+  refuses([&] { main_.read(&value, *other, 0, 4); }, "[copy_to_host] a buffer of another");
+  refuses([&] { main_.copy(*own, 0, *other, 0, 4); }, "[copy] a buffer of another device");
+  refuses([&] { main_.fill(*other, 0, 4, &value, 4); }, "[fill] a buffer of another device");
+  Event event(foreign);
+  event.record(foreign->default_stream());
+  refuses([&] { event.make_wait(main_); }, "[stream_wait_event] the event is of another device");
+  CommandList list(device_);
+  list.append_copy({own}, {nullptr, 0}, 4);
+  list.freeze(Replay::kList);
+  refuses([&] { list.replay(main_, {other}); }, "[replay] a buffer of another device");
+  refuses([&] { list.replay(foreign->default_stream(), {own}); }, "[replay] the stream is of");
+}
+
 TEST_F(StreamTest, EventsOrderStreams) {
   const auto other = make_stream(device_);
   const BufferPtr shared = Buffer::create(device_, 4);

@@ -255,7 +255,7 @@ void Executable::run(device::Stream& stream, const std::vector<InputBinding>& in
     if (outputs[i]) check_output_size(i, outputs[i]->size());
     bindings.push_back(outputs[i] ? outputs[i] : output_slot(i));
   }
-  check_outputs_apart(bindings);
+  check_bindings(bindings);
   if (!stitched_) return replay(stream, bindings, is_cancelled);
   std::vector<device::StitchBinding> stitch;
   for (const BufferPtr& buffer : bindings) stitch.push_back({buffer.get(), 0, 1});
@@ -322,13 +322,19 @@ void Executable::check_output_size(size_t i, uint64_t size) const {
        to_string(output_type(i)), output_type(i).bytes(), size);
 }
 
-void Executable::check_outputs_apart(const std::vector<BufferPtr>& bindings) const {
-  for (size_t i = input_slots_.size(); i < bindings.size(); ++i) {
+void Executable::check_bindings(const std::vector<BufferPtr>& bindings) const {
+  const size_t input_count = input_slots_.size();
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (bindings[i]->device() == device_) continue;
+    fail(Code::kInvalidArgument, "[executable_run] {} {}: buffer of another device",
+         i < input_count ? "input" : "output", i < input_count ? i : i - input_count);
+  }
+  for (size_t i = input_count; i < bindings.size(); ++i) {
     const bool is_bound_twice = std::count(bindings.begin(), bindings.end(), bindings[i]) > 1;
     const bool is_state = std::count(bound_.begin(), bound_.end(), bindings[i]) > 0;
     if (!is_bound_twice && !is_state) continue;
     fail(Code::kInvalidArgument, "[executable_run] the buffer of output {} is also {}",
-         i - input_slots_.size(), is_state ? "a state" : "another input or output");
+         i - input_count, is_state ? "a state" : "another input or output");
   }
 }
 

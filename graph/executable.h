@@ -73,8 +73,9 @@ class Executable {
   void check_states();
   void check_input_size(size_t i, uint64_t size) const;
   void check_output_size(size_t i, uint64_t size) const;
-  // `bindings`: inputs, then outputs. An output is written while inputs and states are still read.
-  void check_outputs_apart(const std::vector<device::BufferPtr>& bindings) const;
+  // `bindings`: inputs, then outputs. All are of this device, and outputs are apart, as they are
+  // written while inputs and states are still read.
+  void check_bindings(const std::vector<device::BufferPtr>& bindings) const;
 
   // Marks the executable busy for a scope; throws kFailedPrecondition if it is already.
   class Busy {

@@ -300,6 +300,15 @@ TEST(Executable, MistakesAreNamed) {
   expect_error(Code::kInvalidArgument, "the buffer of output 0 is also a state", [&] {
     exe.run(stream, {x, t}, {state});
   });
+  device::DeviceOptions limited;
+  limited.memory_limit = 64ull << 20;
+  const device::DevicePtr other = device::Device::open("", limited);
+  expect_error(Code::kInvalidArgument, "input 1: buffer of another device", [&] {
+    exe.run(stream, {x, {device::Buffer::create(other, 16), nullptr}}, {nullptr});
+  });
+  expect_error(Code::kInvalidArgument, "[executable_run] the stream is of another device", [&] {
+    exe.run(other->default_stream(), {x, t}, {nullptr});
+  });
   exe.run(stream, {x, t}, {nullptr});  // and it still works
   stream.sync();
 }

@@ -176,7 +176,7 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
       queues.push_back(lane.queue);
     }
   }
-  executable_->check_outputs_apart(queues);
+  executable_->check_bindings(queues);
   device::Device& device = *executable_->device();
   const uint64_t allocations_before = allocations(device);
   const uint64_t submits_before = device.counters().submits;
