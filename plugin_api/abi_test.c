@@ -186,6 +186,60 @@ static void test_op(ballast_device* device, ballast_stream* stream) {
   OK(api->op->op_release(op));
 }
 
+/* An array of descriptions larger than the plugin's; and counts that nobody has. */
+static void test_arrays(void) {
+  struct {
+    ballast_tensor_desc desc;
+    uint64_t later;
+  } out[3];
+  ballast_tensor_desc types[3];
+  ballast_op_call call = call_of("layer_norm", types, 3);
+  uint64_t count = 0;
+  int i;
+  types[0] = f32(2, 2, 3);
+  types[1] = types[2] = f32(1, 3, 0);
+  memset(out, 0, sizeof out);
+  for (i = 0; i < 3; ++i) {
+    out[i].desc.struct_size = sizeof out[i];
+    out[i].later = 77;
+  }
+  OK(api->op->op_infer(&call, &out[0].desc, 3, &count));
+  CHECK(count == 3 && out[0].desc.rank == 2 && out[1].desc.dtype == BALLAST_F32);
+  for (i = 0; i < 3; ++i) CHECK(out[i].later == 77 && out[i].desc.struct_size == sizeof out[i]);
+  CHECK(out[2].desc.dtype == BALLAST_F32 && out[2].desc.dims[0] == 2);
+  FAILS(api->op->op_infer(&call, NULL, 3, &count), BALLAST_INVALID_ARGUMENT, "out_descs is NULL");
+  call.input_count = UINT64_MAX / 8;
+  FAILS(api->op->op_infer(&call, &out[0].desc, 3, &count), BALLAST_INVALID_ARGUMENT,
+        "inputs: 2305843009213693951 elements");
+}
+
+static int logged[5]; /* by level */
+static void keep_level(void* user, int32_t level, ballast_str message) {
+  (void)user;
+  (void)message;
+  ++logged[level];
+}
+
+/* The plugin builds a program where it cannot make a lock, which it says at level 4. */
+static void test_log(ballast_device* device, ballast_stream* stream) {
+  ballast_tensor_desc type = f32(1, 7, 0);
+  ballast_op_call call = call_of("expm1", &type, 1);
+  ballast_launch launch = BALLAST_INIT(ballast_launch);
+  ballast_buffer* buffer = NULL;
+  ballast_op* op = NULL;
+  OK(api->device->buffer_create(device, 28, &buffer));
+  launch.inputs = launch.outputs = &buffer;
+  launch.input_count = launch.output_count = 1;
+  setenv("TMPDIR", "/proc", 1);
+  OK(api->op->op_prepare(device, &call, &op));
+  OK(api->op->op_launch(op, stream, &launch));
+  OK(api->device->stream_sync(stream));
+  unsetenv("TMPDIR");
+  CHECK(logged[4] > 0 && logged[1] == 0);
+  OK(api->op->op_release(op));
+  OK(api->device->buffer_release(buffer));
+}
+
 int main(void) {
   const char* path = getenv("BALLAST_PLUGIN");
   void* library = dlopen(path != NULL ? path : "libballast.so", RTLD_NOW | RTLD_LOCAL);
@@ -199,6 +253,7 @@ int main(void) {
   ballast_host host = BALLAST_INIT(ballast_host);
   host.user = printed;
   host.print = keep_printed;
+  host.log = keep_level;
   if (library == NULL) {
     printf("%s\n", dlerror());
     return 1;
@@ -222,6 +277,8 @@ int main(void) {
   test_structs(device);
   test_handles(device);
   test_op(device, stream);
+  test_arrays();
+  test_log(device, stream);
   test_graph(device, stream);
   test_regions(device, stream);
   test_print(device, stream);

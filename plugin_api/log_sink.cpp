@@ -42,7 +42,10 @@ void set_log_callback(const ballast_host& host) {
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   }
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("ballast", std::move(sink)));
+  auto logger = std::make_shared<spdlog::logger>("ballast", std::move(sink));
+  // A host is told everything, and chooses by the level.
+  if (host.log != nullptr) logger->set_level(spdlog::level::debug);
+  spdlog::set_default_logger(std::move(logger));
 }
 
 void set_print_callback(const ballast_host& host) {

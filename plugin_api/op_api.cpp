@@ -44,8 +44,10 @@ ballast_error* op_infer(const ballast_op_call* call, ballast_tensor_desc* out_de
            outputs.size(), capacity);
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      write_struct(out_descs == nullptr ? nullptr : out_descs + i, to_desc(outputs[i]),
-                   "out_descs");
+      // The caller's elements may be larger than ours.
+      const uint64_t offset = i == 0 ? 0 : i * out_descs->struct_size;
+      auto* desc = reinterpret_cast<char*>(out_descs) + offset;
+      write_struct(reinterpret_cast<ballast_tensor_desc*>(desc), to_desc(outputs[i]), "out_descs");
     }
     return uint64_t{outputs.size()};
   });

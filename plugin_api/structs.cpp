@@ -70,6 +70,7 @@ graph::Attrs to_attrs(const ballast_op_call& call) {
         if (attr.ints == nullptr && attr.ints_count > 0) {
           fail(Code::kInvalidArgument, "attribute {}: ints is NULL", to_string(attr.name));
         }
+        check_count(attr.ints_count, "ints");
         value = std::vector<int64_t>(attr.ints, attr.ints + attr.ints_count);
         break;
       default:

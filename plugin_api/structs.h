@@ -63,11 +63,20 @@ T read_optional(const T* given, const char* what) {
   return given == nullptr ? T{} : read_struct(given, what);
 }
 
+// A count beyond reason is a mistake that memory would be asked for.
+inline void check_count(uint64_t count, const char* what) {
+  constexpr uint64_t kMost = 1 << 24;
+  if (count <= kMost) return;
+  device::fail(device::Code::kInvalidArgument, "{}: {} elements, at most {} are possible", what,
+               count, kMost);
+}
+
 template <class T>
 std::vector<T> read_array(const T* first, uint64_t count, uint64_t stride, const char* what) {
   if (count > 0 && first == nullptr) {
     device::fail(device::Code::kInvalidArgument, "{} is NULL", what);
   }
+  check_count(count, what);
   std::vector<T> result;
   result.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {

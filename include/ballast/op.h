@@ -51,9 +51,9 @@ typedef struct ballast_op_api {
   /* [T] The registered ops, for listing. */
   ballast_error* (*op_count)(uint64_t* out_count);
   ballast_error* (*op_name)(uint64_t index, ballast_str* out_name);
-  /* [T] Output types of a call. `out_descs` holds `capacity` elements, each with its struct_size
-   * set; out_count is what the op has (INVALID_ARGUMENT if capacity is smaller). Needs no device.
-   */
+  /* [T] Output types of a call. `out_descs` holds `capacity` elements of one size, each with its
+   * struct_size set, which is their stride; out_count is what the op has (INVALID_ARGUMENT if
+   * capacity is smaller). Needs no device. */
   ballast_error* (*op_infer)(const ballast_op_call* call, ballast_tensor_desc* out_descs,
                              uint64_t capacity, uint64_t* out_count);
   /* [T] Chooses kernels for a call on a device. NOT_FOUND for an unknown name. */
