@@ -114,6 +114,12 @@ void test_regions(ballast_device* device, ballast_stream* stream) {
   regions[1] = region_of("square", &type);
   FAILS(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), out, 0, &count),
         BALLAST_INVALID_ARGUMENT, "1 outputs, out_values holds 0");
+  FAILS(
+      api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str(""), NULL, 1, &count),
+      BALLAST_INVALID_ARGUMENT, "1 outputs, out_values holds 0");
+  OK(api->graph->graph_to_text(graph, &text));
+  snprintf(first, sizeof first, "%.*s", (int)text.size, text.data);
+  CHECK(strstr(first, "cond(") == NULL); /* no node is left behind */
   OK(api->graph->graph_add_region_node(graph, &call, in, 2, regions, 2, str("a.c:7"), out, 2,
                                        &count));
   CHECK(count == 1);

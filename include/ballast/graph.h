@@ -80,7 +80,8 @@ typedef struct ballast_graph_api {
   ballast_error* (*graph_add_constant)(ballast_graph* graph, const ballast_tensor_desc* desc,
                                        const void* data, ballast_value* out_value);
   /* Adds an op on existing values (call->inputs is ignored; types come from the values). `where` is
-   * the user's source position, shown in errors; may be empty. out_values holds `capacity`. */
+   * the user's source position, shown in errors; may be empty. out_values holds `capacity`. A call
+   * that fails leaves the graph as it was. */
   ballast_error* (*graph_add_node)(ballast_graph* graph, const ballast_op_call* call,
                                    const ballast_value* inputs, uint64_t input_count,
                                    ballast_str where, ballast_value* out_values, uint64_t capacity,
