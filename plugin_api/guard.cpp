@@ -7,10 +7,15 @@ namespace {
 ballast_error out_of_memory{BALLAST_OUT_OF_HOST_MEMORY, "out of host memory"};
 }  // namespace
 
-ballast_error* make_error(int32_t code, std::string message) noexcept {
-  auto* error = new (std::nothrow) ballast_error{code, std::move(message)};
-  return error != nullptr ? error : &out_of_memory;
+ballast_error* make_error(int32_t code, const char* message) noexcept {
+  try {
+    return new ballast_error{code, message};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory_error();
+  }
 }
+
+ballast_error* out_of_memory_error() noexcept { return &out_of_memory; }
 
 bool is_static_error(const ballast_error* error) { return error == &out_of_memory; }
 

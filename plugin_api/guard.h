@@ -14,7 +14,10 @@ struct ballast_error {
 
 namespace ballast::plugin_api {
 
-ballast_error* make_error(int32_t code, std::string message) noexcept;
+// Without memory for it: out_of_memory_error.
+ballast_error* make_error(int32_t code, const char* message) noexcept;
+// An error that takes no memory.
+ballast_error* out_of_memory_error() noexcept;
 // Throws kFailedPrecondition unless plugin_init was called.
 void check_initialised();
 // Whether the error was not allocated (and must not be freed).
@@ -29,7 +32,7 @@ ballast_error* guard(Body&& body) noexcept {
   } catch (const device::Error& error) {
     return make_error(static_cast<int32_t>(error.code()), error.what());
   } catch (const std::bad_alloc&) {
-    return make_error(BALLAST_OUT_OF_HOST_MEMORY, "out of host memory");
+    return out_of_memory_error();
   } catch (const std::exception& error) {
     return make_error(BALLAST_INTERNAL, error.what());
   } catch (...) {
