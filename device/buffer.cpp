@@ -61,6 +61,12 @@ BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) 
   return buffer;
 }
 
+bool Buffer::overlap(const Buffer& a, uint64_t a_offset, const Buffer& b, uint64_t b_offset,
+                     uint64_t size) {
+  const uint64_t a_start = a.offset_ + a_offset, b_start = b.offset_ + b_offset;
+  return a.block_ == b.block_ && a_start < b_start + size && b_start < a_start + size;
+}
+
 Buffer::~Buffer() {
   if (parent_ || block_ == nullptr) return;
   std::vector<EventHandle> markers;

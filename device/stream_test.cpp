@@ -74,6 +74,9 @@ TEST_F(StreamTest, RangesAndAlignmentAreChecked) {
   EXPECT_ERROR(main_.read(&value, *buffer, UINT64_MAX, 4), Code::kInvalidArgument,
                HasSubstr("copy_to_host"));
   EXPECT_ERROR(main_.copy(*buffer, 0, *buffer, 2, 4), Code::kInvalidArgument, HasSubstr("overlap"));
+  const BufferPtr same = Buffer::view(buffer, 0, 50);
+  EXPECT_ERROR(main_.copy(*same, 8, *buffer, 10, 4), Code::kInvalidArgument, HasSubstr("overlap"));
+  main_.copy(*same, 8, *buffer, 12, 4);
   EXPECT_ERROR(main_.fill(*buffer, 2, 8, &value, 4), Code::kInvalidArgument, HasSubstr("pattern"));
   EXPECT_ERROR(main_.fill(*buffer, 0, 9, &value, 3), Code::kInvalidArgument, HasSubstr("got 3"));
   EXPECT_ERROR(Buffer::view(buffer, 1, 4), Code::kInvalidArgument, HasSubstr("alignment"));
