@@ -14,7 +14,8 @@ namespace ballast::device {
 
 BuildLock::BuildLock(uint64_t key) {
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) folder = "/tmp";  // TMPDIR names no folder
   const std::string path = (folder / fmt::format("ballast-{}.lock", getuid())).string();
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   // A byte of the file stands for a key. The lock belongs to this open file, so threads exclude

@@ -1,5 +1,6 @@
 #include "device/program_cache.h"
 
+#include "device/build_lock.h"
 #include "device/disk_cache.h"
 #include "device/testing.h"
 
@@ -177,6 +178,23 @@ TEST_F(ProgramCacheTest, ABuildFailureHasTheLogAndTheKernelsName) {
                  AllOf(HasSubstr("[build] oops"), HasSubstr("undeclared_name")));
   }
   EXPECT_TRUE(files().empty());
+}
+
+TEST_F(ProgramCacheTest, LocksInTheUsualFolderWhereThereIsNoOther) {
+  const char* before = getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  const fs::path name = "ballast-" + std::to_string(getuid()) + ".lock";
+  setenv("TMPDIR", (folder_ / "missing").c_str(), 1);
+  const fs::path working = fs::current_path();
+  fs::current_path(folder_);
+  { const BuildLock lock(1); }
+  EXPECT_FALSE(fs::exists(name));
+  EXPECT_TRUE(fs::exists("/tmp" / name));
+  fs::current_path(working);
+  if (before == nullptr)
+    unsetenv("TMPDIR");
+  else
+    setenv("TMPDIR", kept.c_str(), 1);
 }
 
 // Children run this test; alone it checks that the folder's programs can be read and built.
