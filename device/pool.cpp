@@ -72,11 +72,6 @@ MemHandle make_sub_buffer(cl_mem driver, uint64_t offset, uint64_t size) {
   return mem;
 }
 
-double PoolStats::fragmentation() const {
-  const uint64_t free_bytes = reserved - in_use;
-  return free_bytes == 0 ? 0.0 : 1.0 - double(largest_free) / double(free_bytes);
-}
-
 struct Pool::Impl {
   cl_context context;
   cl_device_id device;

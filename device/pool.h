@@ -20,8 +20,6 @@ struct PoolStats {
   uint64_t reserved = 0, peak_reserved = 0;
   uint64_t largest_free = 0, free_blocks = 0;
   uint64_t driver_allocations = 0, pool_allocations = 0;
-  // 1 - largest_free / (reserved - in_use); 0 when nothing is free.
-  double fragmentation() const;
 };
 
 // A slice that the pool handed out. `mem` is kept with the slice while it lies free, so handing out

@@ -46,7 +46,6 @@ TEST_F(PoolTest, SplitsAndMergesNeighbours) {
   pool_.free(merged, {});
   for (int i : {0, 4, 5, 6, 7}) pool_.free(blocks[i], {});
   EXPECT_EQ(pool_.stats().largest_free, 8 * kMiB);
-  EXPECT_EQ(pool_.stats().fragmentation(), 0.0);
 }
 
 TEST_F(PoolTest, HandsOutTheSameBlockWithItsMemoryObject) {
@@ -147,15 +146,6 @@ TEST_F(PoolTest, RefusesWhatTheDeviceCannotHold) {
                  HasSubstr(std::to_string(size) + " bytes do not fit"));
   }
   pool_.free(pool_.allocate(4096), {});
-}
-
-TEST_F(PoolTest, FragmentationIsTheShareOutsideTheLargestHole) {
-  PoolStats stats;
-  EXPECT_EQ(stats.fragmentation(), 0.0);
-  stats.reserved = 100;
-  stats.in_use = 20;
-  stats.largest_free = 60;
-  EXPECT_DOUBLE_EQ(stats.fragmentation(), 0.25);
 }
 
 }  // namespace

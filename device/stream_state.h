@@ -20,7 +20,8 @@ struct StreamState {
   std::atomic<uint64_t> submitted{0}, completed{0};
   uint64_t enqueued = 0;  // commands; under `mutex`
   std::atomic<bool> has_failed{false};
-  // Held around each enqueue (see lock_queue), so that `last` is the queue's last command.
+  // Held around each enqueue (see lock_queue), so that `last` is the queue's last command but for
+  // markers, which are done when it is.
   std::mutex mutex;
   EventHandle last;
   // Launches that are submitted but not yet enqueued; nullptr where each is enqueued at once.

@@ -39,7 +39,9 @@ extern "C" {
 #define BALLAST_UNIMPLEMENTED 4       /* known but not supported (dtype, option, slot) */
 #define BALLAST_OUT_OF_DEVICE_MEMORY 5
 #define BALLAST_OUT_OF_HOST_MEMORY 6
-#define BALLAST_DEVICE_LOST 7 /* sticky: the device answers nothing else from then on */
+/* Sticky: what failed answers nothing else from then on. That is a stream, some of whose work
+ * failed, or, where the driver gives it up, the device. */
+#define BALLAST_DEVICE_LOST 7
 #define BALLAST_ABI_MISMATCH 8
 #define BALLAST_BUILD_FAILED 9 /* a device program did not compile; the message holds the log */
 #define BALLAST_CANCELLED 10
@@ -81,7 +83,8 @@ typedef struct ballast_str {
   uint64_t size;
 } ballast_str;
 
-/* A dense row-major tensor: element type and extents. `dims` may be NULL for rank 0. */
+/* A dense row-major tensor: element type and extents. Of `dims` the first
+ * `rank` count. */
 typedef struct ballast_tensor_desc {
   uint64_t struct_size;
   const ballast_chain* next;
