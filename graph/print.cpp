@@ -20,6 +20,8 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
+}  // namespace
+
 std::string attr_text(const AttrValue& value) {
   switch (value.index()) {
     case 0:
@@ -36,12 +38,15 @@ std::string attr_text(const AttrValue& value) {
   }
 }
 
+namespace {
+
 std::string attrs_text(const Node& node) {
   std::string text;
   for (const AttrSpec& spec : node.op->attrs) {
     const AttrValue& value = node.attrs.at(spec.name);
-    if (!spec.is_required && value == spec.example) continue;
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", spec.name, attr_text(value));
+    const std::string value_text = attr_text(value);
+    if (!spec.is_required && value_text == attr_text(spec.example)) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", spec.name, value_text);
   }
   return text.empty() ? "" : " {" + text + "}";
 }

@@ -27,6 +27,8 @@ namespace ballast::graph {
 
 // Constants above `constant_limit` bytes are printed as "..." (for reading, not for parsing).
 std::string print(const Graph& graph, size_t constant_limit = ~size_t{0});
+// One attribute's value there. Equal for equal values only: -0.0 is not 0.0, and NaN is NaN.
+std::string attr_text(const AttrValue& value);
 // Throws kInvalidArgument naming the line and column.
 Graph parse(const std::string& text);
 

@@ -4,6 +4,7 @@
 #include "frontend/tensor/tensor.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ballast {
 
@@ -24,6 +25,14 @@ std::unique_ptr<const PreparedOp> prepare(ballast_device* device, const std::str
   check(plugin().op->op_info(prepared->op, &info));
   prepared->workspace_size = info.workspace_size;
   return prepared;
+}
+
+// Floats by their bits, as op_key tells them apart: 0.0 == -0.0, but ops give other results.
+bool is_same(const std::pair<std::string, AttrValue>& a,
+             const std::pair<std::string, AttrValue>& b) {
+  const double *x = std::get_if<double>(&a.second), *y = std::get_if<double>(&b.second);
+  if (x == nullptr || y == nullptr) return a == b;
+  return a.first == b.first && std::memcmp(x, y, sizeof *x) == 0;
 }
 
 }  // namespace
@@ -51,7 +60,9 @@ const PreparedOp& OpCache::get(ballast_device* device, const std::string& name,
   {
     std::lock_guard lock(mutex_);
     const Recent& recent = recent_[slot];
-    if (recent.op && recent.op->name == name && recent.op->attrs == attrs &&
+    if (recent.op && recent.op->name == name &&
+        std::equal(recent.op->attrs.begin(), recent.op->attrs.end(), attrs.begin(), attrs.end(),
+                   is_same) &&
         std::equal(recent.types.begin(), recent.types.end(), inputs.begin(), inputs.end(),
                    is_type_of)) {
       return *recent.op;

@@ -1,10 +1,22 @@
 #include "graph/effect.h"
 #include "graph/passes.h"
+#include "graph/text.h"
 
 #include <map>
 #include <tuple>
 
 namespace ballast::graph {
+
+namespace {
+
+// Floats as such would not do: 0.0 == -0.0, and no order has a place for NaN.
+std::map<std::string, std::string> texts_of(const Attrs& attrs) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : attrs) texts[name] = attr_text(value);
+  return texts;
+}
+
+}  // namespace
 
 Graph merge_common_subexpressions(const Graph& graph) {
   Rewrite rewrite(graph);
@@ -16,13 +28,15 @@ Graph merge_common_subexpressions(const Graph& graph) {
     const auto [found, is_new] = constants.emplace(std::move(key), rewrite.map(id));
     if (!is_new) rewrite.replace(id, found->second);
   }
-  std::map<std::tuple<const OpDef*, Attrs, std::vector<ValueId>>, std::vector<ValueId>> nodes;
+  std::map<std::tuple<const OpDef*, std::map<std::string, std::string>, std::vector<ValueId>>,
+           std::vector<ValueId>>
+      nodes;
   for (const Node& node : graph.nodes()) {
     if (runs_on_host(node)) {
       rewrite.keep(node);
       continue;
     }
-    auto key = std::tuple(node.op, node.attrs, rewrite.map(node.inputs));
+    auto key = std::tuple(node.op, texts_of(node.attrs), rewrite.map(node.inputs));
     auto found = nodes.find(key);
     if (found == nodes.end()) {
       rewrite.keep(node);
