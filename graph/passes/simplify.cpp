@@ -55,7 +55,8 @@ void move_before_product(Graph& graph, const MadeBy& made_by, const Shape& shape
   const Shape& a = graph.value(matmul->inputs[0]).type.shape;
   const Shape& product = graph.value(node.inputs[0]).type.shape;
   const bool is_one_product = a.size() == 2 && product.size() == 2;
-  const bool keeps_columns = !shape.empty() && shape.back() == product.back() && shape.back() > 0;
+  const bool keeps_columns =
+      shape.size() >= 2 && shape.back() == product.back() && shape.back() > 0;
   if (!is_one_product || !keeps_columns || int_attr(matmul->attrs, "transpose_a") != 0) return;
   Shape of_a = shape;
   of_a.back() = a.back();
