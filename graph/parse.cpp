@@ -1,7 +1,9 @@
 #include "graph/text.h"
 
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <unordered_map>
 
 namespace ballast::graph {
@@ -52,9 +54,18 @@ class Reader {
   }
   int64_t integer() {
     const std::string digits = number_text();
-    char* end = nullptr;
-    const int64_t value = std::strtoll(digits.c_str(), &end, 10);
-    if (*end != 0) complain(fmt::format("'{}' is not an integer", digits));
+    if (const auto value = integer_in(digits)) return *value;
+    complain(fmt::format("'{}' is not an integer", digits));
+  }
+  // None if the text is something else; complains of an integer that is too large.
+  std::optional<int64_t> integer_in(const std::string& text) const {
+    int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (at != end || error == std::errc::invalid_argument) return std::nullopt;
+    if (error == std::errc::result_out_of_range) {
+      complain(fmt::format("{} does not fit 64 bits", text));
+    }
     return value;
   }
   std::string number_text() {
@@ -211,11 +222,8 @@ class Parser {
     if (in_.peek() == '"') return in_.quoted();
     if (in_.peek() == '[') return in_.integers();
     const std::string text = in_.number_text();
+    if (const auto value = in_.integer_in(text)) return *value;
     char* end = nullptr;
-    if (text.find_first_of(".en") == std::string::npos) {
-      const int64_t value = std::strtoll(text.c_str(), &end, 10);
-      if (*end == 0) return value;
-    }
     const double value = std::strtod(text.c_str(), &end);
     if (*end != 0) in_.complain(fmt::format("'{}' is not a number", text));
     return value;

@@ -29,6 +29,14 @@ TEST(Text, RoundTripOfAttributesAndNames) {
   EXPECT_EQ(print(parse(print(g))), print(g));
 }
 
+// It is equal to the default, and another value.
+TEST(Text, KeepsAnAttributeOfMinusZero) {
+  const std::string text =
+      "ballast.graph 1\ninput %0 \"x\": f32[4]\n"
+      "%1 = pad(%0) {paddings = [1, 0], value = -0.0} : f32[5]\noutput %1\n";
+  EXPECT_EQ(print(parse(text)), text);
+}
+
 TEST(Text, PrintsOneLinePerThing) {
   Graph g;
   const ValueId x = g.add_input("x", f32({2, 3}));
@@ -60,6 +68,15 @@ TEST(Text, ErrorsNameTheirPlace) {
                [&] { (void)parse(head + "const %1: f32[4611686018427387904, 4] = "); });
   expect_error(Code::kInvalidArgument, "negative extent",
                [&] { (void)parse("ballast.graph 1\ninput %0 \"x\": f32[-2]"); });
+  expect_error(Code::kInvalidArgument,
+               "line 2, column 38: 9223372036854775808 does not fit 64 bits",
+               [] { (void)parse("ballast.graph 1\ninput %0 \"x\": f32[9223372036854775808]"); });
+  expect_error(Code::kInvalidArgument, "-9223372036854775809 does not fit 64 bits", [&] {
+    (void)parse(head + "%1 = reduce_sum(%0) {axes = [-9223372036854775809]} : f32[]");
+  });
+  expect_error(Code::kInvalidArgument, "9223372036854775808 does not fit 64 bits", [&] {
+    (void)parse(head + "%1 = softmax(%0) {axis = 9223372036854775808} : f32[2]");
+  });
   expect_error(Code::kInvalidArgument, "expected", [&] { (void)parse(head + "%1 = neg(%0"); });
 }
 
