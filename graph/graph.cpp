@@ -134,6 +134,15 @@ std::vector<ValueId> Rewrite::map(const std::vector<ValueId>& old_values) const 
   return result;
 }
 
+void Rewrite::replace(ValueId old_value, ValueId new_value) {
+  const TensorType &before = old_.value(old_value).type, &after = new_.value(new_value).type;
+  if (!(before == after)) {
+    fail(Code::kInternal, "[graph] value {}, {}, would become {}", old_value, to_string(before),
+         to_string(after));
+  }
+  map_[old_value] = new_value;
+}
+
 void Rewrite::keep(const Node& node) {
   const auto& outputs =
       new_.add_node(node.op->name, node.attrs, map(node.inputs), node.where, node.regions);

@@ -89,7 +89,8 @@ class Rewrite {
   Graph& graph() { return new_; }
   ValueId map(ValueId old_value) const;
   std::vector<ValueId> map(const std::vector<ValueId>& old_values) const;
-  void replace(ValueId old_value, ValueId new_value) { map_.at(old_value) = new_value; }
+  // Throws kInternal where the types differ.
+  void replace(ValueId old_value, ValueId new_value);
   // Copies one node, its inputs mapped.
   void keep(const Node& node);
   // Maps outputs and updates, and gives the graph away.

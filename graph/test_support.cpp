@@ -1,6 +1,16 @@
 #include "graph/test_support.h"
 
+#include "graph/text.h"
+
 namespace ballast::graph::testing {
+
+std::string ops(const Graph& g) {
+  std::string text;
+  for (const Node& node : g.nodes()) text += (text.empty() ? "" : " ") + node.op->name;
+  return text;
+}
+
+Graph parse_nodes(const std::string& lines) { return parse("ballast.graph 1\n" + lines); }
 
 Graph linear_regression(int64_t batch, int64_t features) {
   Graph g;

@@ -51,6 +51,11 @@ void expect_error(device::Code code, const std::string& part, Call&& call) {
   }
 }
 
+// The nodes of a graph as "op op op".
+std::string ops(const Graph& g);
+// A graph's text without its first line.
+Graph parse_nodes(const std::string& lines);
+
 // Linear regression with momentum: y = x w^T + b, loss = mean((y - t)^2); as a frontend lowers it.
 Graph linear_regression(int64_t batch, int64_t features);
 

@@ -31,6 +31,41 @@ struct Scaled : nn::Cell {
 
 Values near(const Tensor& tensor) { return tensor.to_host<float>(); }
 
+// They are equal, and their ops are not: 1 / -0 is -inf.
+TEST(JitTest, AttributesOfZeroAndMinusZeroAreTwoCalls) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto inverse = [](double value) {
+    return 1 / ops::pad(Tensor::from_host<float>({1}, {1}), {{1, 0}}, value);
+  };
+  EXPECT_EQ(near(inverse(0.0)), (Values{inf, 1}));
+  EXPECT_EQ(near(inverse(-0.0)), (Values{-inf, 1}));
+  auto both = jit([&](const Tensor& x) {
+    return std::pair{ops::pad(x, {{1, 0}}, std::nan("")), ops::pad(x, {{1, 0}}, 0.0)};
+  });
+  auto [with_nan, with_zero] = both(input());
+  EXPECT_TRUE(std::isnan(near(with_nan)[0]));
+  EXPECT_EQ(near(with_zero)[0], 0);
+}
+
+// A value per row that nothing long meets is still repeated along the row.
+TEST(JitTest, RepeatedTotalsKeepTheirShape) {
+  const auto repeated = [](const Tensor& x) {
+    return ops::exp(ops::broadcast_to(ops::reduce_max(x, {-1}, true) * 0.01f, {2, 32}));
+  };
+  const auto passed = [&](const Tensor& x) { return ops::softmax(repeated(x)); };
+  const Tensor rows = ops::reshape(ops::arange(0, 64), {2, 32});
+  EXPECT_EQ(near(jit(repeated)(rows)), near(repeated(rows)));
+  EXPECT_EQ(near(jit(passed)(rows)), near(passed(rows)));
+}
+
+TEST(JitTest, ARowTimesAMatrixMayBecomeAVector) {
+  const auto product = [](const Tensor& x, const Tensor& w) {
+    return ops::squeeze(ops::matmul(x, w), {0});
+  };
+  const Tensor x = ops::reshape(input(), {1, 3}), w = Tensor::ones({3, 4});
+  EXPECT_EQ(near(jit(product)(x, w)), near(product(x, w)));
+}
+
 // ---- forms
 
 TEST(JitFormsTest, FunctionsAndLambdas) {

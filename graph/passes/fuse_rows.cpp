@@ -130,7 +130,27 @@ class RowFuser {
     FusedText text = fused_text(graph_, members, [&](const Node& node) { return is_alias(node); });
     Shape all;
     for (ValueId id : text.inputs) all = broadcast(all, shape_of(id));
-    return all == rows_ ? std::optional(std::move(text)) : std::nullopt;
+    const bool tells_rows = all == rows_ && keeps_lengths(members);
+    return tells_rows ? std::optional(std::move(text)) : std::nullopt;
+  }
+
+  // Aliases vanish: what only repeats one value along the row is one value in the kernel. Neither a
+  // pass over the row nor the result may be that.
+  bool keeps_lengths(const std::vector<size_t>& members) const {
+    std::vector<bool> is_long(graph_.value_count()), is_made(graph_.value_count());
+    const auto reads_long = [&](ValueId id) {
+      return is_made[id] ? is_long[id] : !shape_of(id).empty() && shape_of(id).back() != 1;
+    };
+    for (size_t member : members) {
+      const Node& node = graph_.nodes()[member];
+      const ValueId result = node.outputs[0];
+      const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), reads_long);
+      if (is_row_op(node) && !any) return false;
+      is_made[result] = true;
+      is_long[result] = any && !is_reduction(node);
+    }
+    const ValueId result = graph_.nodes()[members.back()].outputs[0];
+    return is_long[result] == (shape_of(result) == rows_);
   }
 
   void add_fused(const FusedText& text, const Node& last, Rewrite& rewrite) const {
