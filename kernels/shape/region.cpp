@@ -169,9 +169,19 @@ int32_t checked_offset(int64_t offset, const std::string& kernel) {
   return static_cast<int32_t>(offset);
 }
 
+// The offset of the last element that the view passes.
+int64_t last_offset(const Move& move, const View& view) {
+  int64_t last = view.offset;
+  for (size_t d = 0; d < move.extents.size(); ++d) {
+    last += (move.extents[d] - 1) * std::max<int64_t>(view.strides[d], 0);
+  }
+  return last;
+}
+
 void call(Recorder& recorder, const Move& move, const std::string& family,
           std::vector<HostArg> args) {
   const std::string kernel = family + std::to_string(move.bytes);
+  for (const View* view : {&move.from, &move.to}) checked_offset(last_offset(move, *view), kernel);
   args.emplace_back(checked_offset(move.to.offset, kernel));
   args.emplace_back(operand_of(move, {move.to.slot, 0, move.to.strides}));
   recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
@@ -196,11 +206,7 @@ void for_each_part(Move move, const Record& record) {
 // Where a view of the move's elements is a buffer of one dimension: it and what follows the last
 // element are not looked at.
 Operand flat_operand(const Move& move, const View& view) {
-  int64_t last = view.offset;
-  for (size_t d = 0; d < move.extents.size(); ++d) {
-    last += (move.extents[d] - 1) * std::max<int64_t>(view.strides[d], 0);
-  }
-  return {view.slot, raw_type(move.bytes), {last + 1}, {1}, {}};
+  return {view.slot, raw_type(move.bytes), {last_offset(move, view) + 1}, {1}, {}};
 }
 
 // Whether a transposed move's result is large, and every vector of it a cache line of its own.

@@ -1,5 +1,6 @@
 #include "kernels/test_support.h"
 
+#include <limits>
 #include <numeric>
 
 namespace ballast::kernels::testing {
@@ -72,6 +73,17 @@ TEST(Region, JoinsAndSplits) {
     EXPECT_EQ(parts[3].as<float>()[0], all.as<float>()[20 * 2]);
     const HostTensor joined = run_plan(plan_concat(c, types, 1, all.type), parts, all.type);
     EXPECT_EQ(joined.as<float>(), all.as<float>()) << class_name(c);
+  }
+}
+
+// Kernels count in 32 bits, from the buffer's first element.
+TEST(Region, RefusesPlacesBeyond32Bits) {
+  const auto u8 = [](int64_t count) { return TensorType{DType::kU8, {count}}; };
+  const int64_t most = std::numeric_limits<int32_t>::max(), half = 1200000001;
+  for (DeviceClass c : kClasses) {
+    EXPECT_THROW(plan_concat(c, {u8(half), u8(half)}, 0, u8(2 * half)), device::Error);
+    EXPECT_THROW(plan_split(c, u8(2 * half), 0, {u8(half), u8(half)}), device::Error);
+    EXPECT_NO_THROW(plan_concat(c, {u8(most - 6), u8(7)}, 0, u8(most + 1)));
   }
 }
 
