@@ -88,6 +88,13 @@ void add_reductions(OpFamilies& table) {
       table.add(op, {boolean(call.shape)}, attrs(call.axes, call.keep_dims));
     }
   }
+  for (const Shape& shape : {Shape{3, 5}, Shape{5, 3}, Shape{4, 33}}) {
+    const int64_t axis = shape[0] == 5 ? 0 : 1;
+    table.add("reduce_prod", {whole(shape, 3)}, attrs({axis}, 0));
+    for (const char* op : {"argmax", "argmin"}) {
+      table.add(op, {whole(shape, 9)}, {{"axis", axis}});
+    }
+  }
   for (const char* op : {"reduce_sum", "reduce_mean", "reduce_prod"}) {
     table.add(op, {real({0, 3}, 0, 1)}, attrs({0}, 0));
   }
