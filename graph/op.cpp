@@ -3,6 +3,7 @@
 #include "kernels/widen.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace ballast::graph {
@@ -218,6 +219,18 @@ void check_size(const TensorType& type) {
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes) || bytes >> 62) {
       fail(Code::kInvalidArgument, "{} is too large", to_string(type));
     }
+  }
+}
+
+void check_fits(double value, DType dtype) {
+  const int bits = 8 * static_cast<int>(size_of(dtype));
+  if (!kernels::is_integer(dtype)) return;
+  const bool is_signed = dtype != DType::kU8;
+  // Powers of two, so exact where the largest number itself is not.
+  const double end = std::ldexp(1, bits - is_signed), begin = is_signed ? -end : 0;
+  const double whole = std::trunc(value);
+  if (!(whole >= begin && whole < end)) {
+    fail(Code::kInvalidArgument, "value {} does not fit {}", value, name_of(dtype));
   }
 }
 

@@ -96,6 +96,9 @@ Plan make_plan(kernels::DeviceClass device_class, const OpCall& call,
 // Throws kInvalidArgument for a negative extent or a size in bytes beyond 2^62.
 void check_size(const TensorType& type);
 
+// Throws kInvalidArgument for a number that an integer type cannot hold; fractions are cut off.
+void check_fits(double value, DType dtype);
+
 // numpy's broadcasting of two shapes; throws kInvalidArgument.
 Shape broadcast(const Shape& a, const Shape& b);
 

@@ -2,6 +2,7 @@
 
 #include "graph/test_support.h"
 
+#include <cmath>
 #include <set>
 
 namespace ballast::graph {
@@ -77,6 +78,8 @@ TEST(Op, Reductions) {
   EXPECT_EQ(infer_types("reduce_sum", axes({-1}, 0), {f32({2, 3})})[0], f32({2}));
   EXPECT_EQ(infer_types("reduce_max", axes({0, 2}, 1), {f32({2, 3, 4})})[0], f32({1, 3, 1}));
   EXPECT_EQ(infer_types("argmax", {}, {f32({2, 3})})[0], i32({2}));
+  EXPECT_EQ(infer_types("argmin", {}, {i32({2, 3})})[0], i32({2}));
+  EXPECT_EQ(infer_types("reduce_prod", {}, {i32({2, 3})})[0], i32({}));
   expect_error(Code::kInvalidArgument, "axis 2 is out of range for rank 2", [&] {
     infer_types("reduce_sum", axes({2}, 0), {f32({2, 3})});
   });
@@ -103,6 +106,32 @@ TEST(Op, Shapes) {
   });
   expect_error(Code::kInvalidArgument, "not a permutation", [&] {
     infer_types("transpose", {{"perm", std::vector<int64_t>{0, 0}}}, {f32({2, 3})});
+  });
+}
+
+TEST(Op, NumbersFitTheirType) {
+  const TensorType u8{DType::kU8, {3}};
+  const auto pad = [](const TensorType& x, double value) {
+    return infer_types("pad", {{"paddings", std::vector<int64_t>{1, 0}}, {"value", value}}, {x});
+  };
+  for (double value : {-0.5, 255.5}) EXPECT_EQ(pad(u8, value)[0].shape, Shape{4});
+  for (double value : {-0x1p31, 0x1p31 - 1}) EXPECT_EQ(pad(i32({3}), value)[0], i32({4}));
+  EXPECT_EQ(pad(f32({3}), NAN)[0], f32({4}));
+  expect_error(Code::kInvalidArgument, "[pad] value 300 does not fit u8", [&] { pad(u8, 300); });
+  expect_error(Code::kInvalidArgument, "[pad] value -1 does not fit u8", [&] { pad(u8, -1); });
+  expect_error(Code::kInvalidArgument, "value nan does not fit i32", [&] { pad(i32({3}), NAN); });
+  expect_error(Code::kInvalidArgument, "does not fit i32", [&] { pad(i32({3}), 0x1p31); });
+  const auto code = static_cast<int64_t>(DType::kI64), narrow = static_cast<int64_t>(DType::kI32);
+  expect_error(Code::kInvalidArgument, "[fill] value 9.223372036854776e+18 does not fit i64", [&] {
+    infer_types("fill", {{"shape", Shape{2}}, {"value", 0x1p63}, {"dtype", code}}, {});
+  });
+  expect_error(Code::kInvalidArgument, "[one_hot] value inf does not fit i64", [&] {
+    infer_types("one_hot",
+                {{"depth", int64_t{3}}, {"axis", int64_t{0}}, {"off", INFINITY}, {"dtype", code}},
+                {i32({2})});
+  });
+  expect_error(Code::kInvalidArgument, "[arange] value 3000000000 does not fit i32", [&] {
+    infer_types("arange", {{"count", int64_t{4}}, {"step", 1e9}, {"dtype", narrow}}, {});
   });
 }
 

@@ -129,6 +129,9 @@ OpDef one_hot() {
       fail(Code::kInvalidArgument, "dtype {} is no element type", code);
     }
     if (depth < 0) fail(Code::kInvalidArgument, "depth is {}", depth);
+    for (const char* name : {"on", "off"}) {
+      check_fits(std::get<double>(call.attrs.at(name)), static_cast<DType>(code));
+    }
     TensorType result{static_cast<DType>(code), call.inputs[0].shape};
     const size_t axis = checked_axis(call, result.shape.size() + 1);
     result.shape.insert(result.shape.begin() + static_cast<int64_t>(axis), depth);

@@ -83,6 +83,7 @@ OpDef pad() {
   op.infer = [](const OpCall& call) -> std::vector<TensorType> {
     const auto& paddings = ints_attr(call.attrs, "paddings");
     TensorType result = call.inputs[0];
+    check_fits(std::get<double>(call.attrs.at("value")), result.dtype);
     if (paddings.size() != 2 * result.shape.size()) {
       fail(Code::kInvalidArgument, "paddings {} need 2 numbers for each of {} axes",
            to_string(paddings), result.shape.size());
@@ -212,7 +213,9 @@ OpDef fill() {
               {"value", 0.0, true},
               {"dtype", static_cast<int64_t>(DType::kF32)}};
   op.infer = [](const OpCall& call) -> std::vector<TensorType> {
-    return {{dtype_attr(call), ints_attr(call.attrs, "shape")}};
+    const DType dtype = dtype_attr(call);
+    check_fits(std::get<double>(call.attrs.at("value")), dtype);
+    return {{dtype, ints_attr(call.attrs, "shape")}};
   };
   op.plan = [](DeviceClass c, const OpCall& call, const std::vector<TensorType>& outputs) {
     return kernels::plan_fill(c, outputs[0], std::get<double>(call.attrs.at("value")));
@@ -233,7 +236,16 @@ OpDef arange() {
     if (dtype != DType::kF32 && dtype != DType::kI32 && dtype != DType::kI64) {
       fail(Code::kInvalidArgument, "dtype is {}, expected f32, i32 or i64", name_of(dtype));
     }
-    return {{dtype, {int_attr(call.attrs, "count")}}};
+    const int64_t count = int_attr(call.attrs, "count");
+    const double start = std::get<double>(call.attrs.at("start"));
+    const double step = std::get<double>(call.attrs.at("step"));
+    if (dtype != DType::kF32 && count > 0) {
+      check_fits(step, DType::kI64);
+      for (int64_t i : {int64_t{0}, count - 1}) {
+        check_fits(start + static_cast<double>(i) * step, dtype);
+      }
+    }
+    return {{dtype, {count}}};
   };
   op.plan = [](DeviceClass c, const OpCall& call, const std::vector<TensorType>& outputs) {
     return kernels::plan_arange(c, outputs[0], std::get<double>(call.attrs.at("start")),
