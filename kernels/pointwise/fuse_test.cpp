@@ -1,5 +1,6 @@
 #include "kernels/test_support.h"
 
+#include <limits>
 #include <thread>
 
 namespace ballast::kernels::testing {
@@ -121,6 +122,38 @@ TEST(Fused, BoolAndIntegerSteps) {
   values[3] = std::nanf("");
   inputs[0] = f32(shape, values);
   expect_same_bits(fused, inputs);
+}
+
+// A step may overflow: x < x + y says nothing about y.
+TEST(Fused, IntegersWrapInEveryStep) {
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    const TensorType n{dtype, {16}}, b{DType::kBool, {16}};
+    FusedPointwise fused;
+    fused.inputs = {n, n};
+    fused.steps = {
+        {"add", {input(0), input(1)}, n},   {"less", {input(0), step(0)}, b},
+        {"sub", {input(1), input(0)}, n},   {"less", {step(2), input(1)}, b},
+        {"square", {input(0)}, n},          {"mul", {step(4), input(1)}, n},
+        {"greater", {step(5), step(4)}, b}, {"neg", {input(0)}, n},
+        {"less", {step(7), input(0)}, b},
+    };
+    fused.outputs = {1, 3, 6, 8};
+    const auto filled = [&](auto most) {
+      using T = decltype(most);
+      std::vector<T> x(16, most), y(16, T{1});
+      x[1] = std::numeric_limits<T>::min();
+      y[2] = -1;
+      return std::vector<HostTensor>{{dtype, n.shape, x}, {dtype, n.shape, y}};
+    };
+    const auto inputs = dtype == DType::kI32 ? filled(std::numeric_limits<int32_t>::max())
+                                             : filled(std::numeric_limits<int64_t>::max());
+    expect_same_bits(fused, inputs);
+    for (DeviceClass c : kClasses) {
+      const auto less = run_plan(plan_fused(c, fused), inputs, {b, b, b, b})[0].as<uint8_t>();
+      EXPECT_EQ(less[0], 0) << class_name(c);  // the largest and 1
+      EXPECT_EQ(less[1], 1) << class_name(c);
+    }
+  }
 }
 
 // A step's result used twice, thirty times over: code must not double with every step.

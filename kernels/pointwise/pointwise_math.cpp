@@ -111,10 +111,32 @@ Expr floor_div(const Expr& a, const Expr& b) {
     const Expr floored = select(b < 0 && d.remainder != 0, d.quotient - 1, d.quotient);
     return select(d.is_trivial, select(b == zero, zero, zero - a), floored);
   }
-  // a - mod is a multiple of b, so the quotient is whole but for rounding.
-  const Expr quotient = (a - floor_mod(a, b)) / b;
-  const Expr whole = rint_f32(quotient);
+  // a - mod is a multiple of b, so the quotient is whole but for rounding. Where mod is b itself,
+  // an infinity, the quotient is just below 0.
+  const Expr mod = floor_mod(a, b);
+  const Expr is_below = eq(abs_f32(b), INFINITY) && eq(mod, b);
+  const Expr whole = select(is_below, -1.0f, rint_f32((a - mod) / b));
   return select(eq(b, 0.0f), a / b, eq(whole, 0.0f), copysign_f32(0.0f, a / b), whole);
+}
+
+namespace {
+
+// Halide takes it that signed integers never overflow, and floats are not for this.
+bool must_wrap(const Expr& a) { return a.type().is_int(); }
+Expr unsigned_of(const Expr& a) { return cast(UInt(a.type().bits()), a); }
+
+}  // namespace
+
+Expr wrapped_add(const Expr& a, const Expr& b) {
+  return must_wrap(a) ? cast(a.type(), unsigned_of(a) + unsigned_of(b)) : a + b;
+}
+
+Expr wrapped_sub(const Expr& a, const Expr& b) {
+  return must_wrap(a) ? cast(a.type(), unsigned_of(a) - unsigned_of(b)) : a - b;
+}
+
+Expr wrapped_mul(const Expr& a, const Expr& b) {
+  return must_wrap(a) ? cast(a.type(), unsigned_of(a) * unsigned_of(b)) : a * b;
 }
 
 Expr left_shift(const Expr& a, const Expr& b) {

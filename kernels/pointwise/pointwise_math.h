@@ -70,6 +70,11 @@ Halide::Expr gelu_tanh_f32(const Halide::Expr& x);
 Halide::Expr gelu_slope_f32(const Halide::Expr& x);
 Halide::Expr gelu_tanh_slope_f32(const Halide::Expr& x);
 
+// Integers modulo 2^bits, also where several steps become one expression; floats as they are.
+Halide::Expr wrapped_add(const Halide::Expr& a, const Halide::Expr& b);
+Halide::Expr wrapped_sub(const Halide::Expr& a, const Halide::Expr& b);
+Halide::Expr wrapped_mul(const Halide::Expr& a, const Halide::Expr& b);
+
 // numpy's floor_divide and remainder (the result has the divisor's sign). Integers: by zero gives
 // 0, the smallest by -1 itself.
 Halide::Expr floor_div(const Halide::Expr& a, const Halide::Expr& b);

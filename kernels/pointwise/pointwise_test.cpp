@@ -41,7 +41,8 @@ double floor_mod(double a, double b) {
 }
 double floor_div(double a, double b) {
   if (b == 0) return a / b;
-  return std::nearbyint((a - floor_mod(a, b)) / b);
+  const double mod = floor_mod(a, b);
+  return std::isinf(mod) ? -1 : std::nearbyint((a - mod) / b);
 }
 double sign_of(double a) { return std::isnan(a) ? a : (a > 0) - (a < 0); }
 

@@ -46,7 +46,8 @@ void floor_div(const std::vector<HostArray>& inputs, const Attrs& attrs,
   bool is_real = is_float(outputs[0].type.dtype);
   pointwise([is_real](const Elements& e) {
     if (e[1] == 0) return is_real ? e[0] / e[1] : 0;
-    return std::nearbyint((e[0] - remainder_of(e[0], e[1])) / e[1]);
+    const double rest = remainder_of(e[0], e[1]);
+    return std::isinf(rest) ? -1 : std::nearbyint((e[0] - rest) / e[1]);
   })(inputs, attrs, outputs);
 }
 
