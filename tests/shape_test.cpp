@@ -2,7 +2,10 @@
 // numpy's rules, checked here against values written down or computed by plain loops.
 #include "frontend/ballast_frontend.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 namespace ballast::tests {
 namespace {
@@ -119,6 +122,61 @@ TEST(IndexOps, EmbeddingGradientSumsRowsButNotThePadding) {
   const Tensor picks = Tensor::from_host<int32_t>({1, 0, 1, -1}, {2, 2});
   const auto loss = [&](Tensor table) { return ops::sum(ops::embedding(table, picks, 2)); };
   expect(grad(loss)(counted({3, 2})), {3, 2}, {1, 1, 2, 2, 0, 0});
+}
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What is out of range is refused with the number that was given.
+TEST(ShapeOps, AxesBeforeTheFirst) {
+  const Tensor x = counted({2, 3}), picks = Tensor::from_host<int32_t>({1}, {1});
+  const std::vector<std::function<void()>> calls = {
+      [&] { ops::reduce_sum(x, {-3}); },
+      [&] {
+        ops::reduce_max(x, {0, -3});
+      },
+      [&] { grad([](Tensor t) { return ops::sum(ops::reduce_sum(t, {-3})); })(x); },
+      [&] { ops::argmax(x, -3); },
+      [&] { ops::cumsum(x, -3); },
+      [&] { ops::softmax(x, -3); },
+      [&] { ops::log_softmax(x, -3); },
+      [&] {
+        ops::concat({x, x}, -3);
+      },
+      [&] {
+        ops::split(x, {1, 1}, -3);
+      },
+      [&] { ops::flip(x, {-3}); },
+      [&] { ops::gather(x, picks, -3); },
+      [&] { ops::index_add(x, picks, x, -3); },
+      [&] { ops::one_hot(picks, 2, 1, 0, -3); },
+      [&] {
+        ops::transpose(x, {0, -3});
+      },
+      [&] { ops::repeat(x, 2, -3); },
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_THAT(message_of(calls[i]), testing::HasSubstr("-3")) << "call " << i;
+  }
+}
+
+TEST(ShapeOps, RepetitionsThatThereAreNot) {
+  const Tensor x = counted({2, 3});
+  EXPECT_THAT(message_of([&] { ops::repeat(x, 2, 2); }),
+              testing::HasSubstr("[repeat] axis 2 is out of range for rank 2"));
+  EXPECT_THAT(message_of([&] { ops::repeat(Tensor::scalar(1), 2, -1); }),
+              testing::HasSubstr("[repeat] axis -1 is out of range for rank 0"));
+  EXPECT_THAT(message_of([&] { ops::repeat(x, -1, 0); }),
+              testing::HasSubstr("[repeat] -1 repetitions, expected at least 0"));
+  EXPECT_THAT(message_of([&] { ops::tile(x, {-2}); }),
+              testing::HasSubstr("[tile] -2 repetitions, expected at least 0"));
 }
 
 TEST(ShapeOps, GradientsOfComposites) {

@@ -25,7 +25,26 @@ inline Tensor binary(const char* name, const Operand& a, const Operand& b) {
   return std::move(apply_primitive(name, inputs, {}, a.where())[0]);
 }
 
-// Negative axes count from the end; what is out of range is left to the op to refuse.
-inline int64_t from_start(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+// Throws at the caller's line.
+template <class... Args>
+[[noreturn]] void refuse(const Where& where, fmt::format_string<Args...> format, Args&&... args) {
+  fail(BALLAST_INVALID_ARGUMENT, "{} (at {})", fmt::format(format, std::forward<Args>(args)...),
+       to_string(CallScope::resolve(where)));
+}
+
+// Negative axes count from the end; what is out of range stays as the user gave it, for the op to
+// refuse.
+inline int64_t from_start(int64_t axis, int64_t rank) {
+  return axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+// The axis from the front; throws where it is out of range.
+inline int64_t checked_axis(const char* op, int64_t axis, int64_t rank, const Where& where) {
+  const int64_t from_front = from_start(axis, rank);
+  if (from_front < 0 || from_front >= rank) {
+    refuse(where, "[{}] axis {} is out of range for rank {}", op, axis, rank);
+  }
+  return from_front;
+}
 
 }  // namespace ballast::ops

@@ -9,20 +9,6 @@ namespace ballast::ops {
 
 namespace {
 
-template <class... Args>
-[[noreturn]] void refuse(const Where& where, fmt::format_string<Args...> format, Args&&... args) {
-  fail(BALLAST_INVALID_ARGUMENT, "{} (at {})", fmt::format(format, std::forward<Args>(args)...),
-       to_string(CallScope::resolve(where)));
-}
-
-int64_t checked_axis(const char* op, int64_t axis, int64_t rank, const Where& where) {
-  const int64_t from_front = from_start(axis, rank);
-  if (from_front < 0 || from_front >= rank) {
-    refuse(where, "[{}] axis {} is out of range for rank {}", op, axis, rank);
-  }
-  return from_front;
-}
-
 // Python's slice(begin, end, stride).indices(extent), and how many there are.
 struct Bounds {
   int64_t begin, count;

@@ -34,8 +34,8 @@ Tensor transpose(const Operand& x, const std::vector<int64_t>& perm) {
 Tensor flatten(const Operand& x) {
   Tensor tensor = x.tensor();
   if (tensor.rank() < 1) {
-    fail(BALLAST_INVALID_ARGUMENT, "[flatten] the input is {}, expected at least rank 1 (at {})",
-         to_string(tensor.type()), to_string(CallScope::resolve(x.where())));
+    refuse(x.where(), "[flatten] the input is {}, expected at least rank 1",
+           to_string(tensor.type()));
   }
   TensorType row{tensor.dtype(), Shape(tensor.shape().begin() + 1, tensor.shape().end())};
   Shape shape{tensor.shape()[0], row.elements()};
@@ -46,8 +46,7 @@ Tensor expand_dims(const Operand& x, int64_t axis) {
   const Tensor tensor = x.tensor();
   const int64_t at = from_start(axis, tensor.rank() + 1);
   if (at < 0 || at > tensor.rank()) {
-    fail(BALLAST_INVALID_ARGUMENT, "[expand_dims] axis {} is out of range for rank {} (at {})",
-         axis, tensor.rank(), to_string(CallScope::resolve(x.where())));
+    refuse(x.where(), "[expand_dims] axis {} is out of range for rank {}", axis, tensor.rank());
   }
   Shape shape = tensor.shape();
   shape.insert(shape.begin() + at, 1);
@@ -63,8 +62,8 @@ Tensor squeeze(const Operand& x, std::vector<int64_t> axes) {
   for (int64_t axis : axes) {
     const int64_t at = from_start(axis, tensor.rank());
     if (at < 0 || at >= tensor.rank() || tensor.shape()[static_cast<size_t>(at)] != 1) {
-      fail(BALLAST_INVALID_ARGUMENT, "[squeeze] axis {} of {} is not of extent 1 (at {})", axis,
-           to_string(tensor.type()), to_string(CallScope::resolve(x.where())));
+      refuse(x.where(), "[squeeze] axis {} of {} is not of extent 1", axis,
+             to_string(tensor.type()));
     }
     is_dropped[static_cast<size_t>(at)] = true;
   }
@@ -75,9 +74,18 @@ Tensor squeeze(const Operand& x, std::vector<int64_t> axes) {
   return apply_primitive("reshape", {tensor}, {{"shape", std::move(shape)}}, x.where())[0];
 }
 
+namespace {
+
+void check_repetitions(const char* op, int64_t repetitions, const Where& where) {
+  if (repetitions < 0) refuse(where, "[{}] {} repetitions, expected at least 0", op, repetitions);
+}
+
+}  // namespace
+
 Tensor tile(const Operand& x, std::vector<int64_t> repetitions) {
   CallScope scope(x.where());
   const Tensor tensor = x.tensor();
+  for (int64_t count : repetitions) check_repetitions("tile", count, x.where());
   Shape from = tensor.shape();
   const size_t rank = std::max(from.size(), repetitions.size());
   from.insert(from.begin(), rank - from.size(), 1);
@@ -93,11 +101,13 @@ Tensor tile(const Operand& x, std::vector<int64_t> repetitions) {
 
 Tensor repeat(const Operand& x, int64_t repetitions, int64_t axis) {
   CallScope scope(x.where());
-  const Tensor apart = expand_dims(x, axis < 0 ? axis : axis + 1);
-  Shape repeated = apart.shape(), result = x.tensor().shape();
-  const auto at = static_cast<size_t>(from_start(axis, x.tensor().rank()));
-  repeated[at + 1] = repetitions;
-  result[at] *= repetitions;
+  const Tensor tensor = x.tensor();
+  check_repetitions("repeat", repetitions, x.where());
+  const int64_t at = checked_axis("repeat", axis, tensor.rank(), x.where());
+  const Tensor apart = expand_dims(tensor, at + 1);
+  Shape repeated = apart.shape(), result = tensor.shape();
+  repeated[static_cast<size_t>(at + 1)] = repetitions;
+  result[static_cast<size_t>(at)] *= repetitions;
   return reshape(broadcast_to(apart, repeated), result);
 }
 
@@ -117,8 +127,8 @@ Tensor triangle(const char* op, const Operand& x, int64_t k, bool is_lower) {
   CallScope scope(x.where());
   const Tensor tensor = x.tensor();
   if (tensor.rank() < 2) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] the input is {}, expected at least rank 2 (at {})", op,
-         to_string(tensor.type()), to_string(CallScope::resolve(x.where())));
+    refuse(x.where(), "[{}] the input is {}, expected at least rank 2", op,
+           to_string(tensor.type()));
   }
   const auto numbers = [](int64_t count) {
     return arange(0, static_cast<double>(count), 1, DType::kI32);
