@@ -3,6 +3,7 @@
 // one that of a function that contains a second.
 #include "frontend/ops/ops.h"
 #include "frontend/transforms/custom.h"
+#include "frontend/transforms/jvp.h"
 #include "frontend/transforms/vjp.h"
 #include "tests/op_table.h"
 
@@ -303,6 +304,41 @@ TEST(GradTest, ThirdDerivativeOfTanh) {
   double t = std::tanh(x);
   double expected = (1 - t * t) * (6 * t * t - 2);
   EXPECT_NEAR(grad(grad(grad(f)))(Tensor::scalar(x)).item<float>(), expected, 1e-5);
+}
+
+// Ops by name, with attributes left out or counted from the end, as docs/ops.md allows.
+TEST(GradTest, CallsWithAsFewAttributesAsPossible) {
+  const HostArray x = sample({2, 3}, 0.3), b = sample({3, 2}, 0.9), one = sample({3}, 0.1);
+  const auto check = [](const char* op, const Attrs& attrs, const std::vector<HostArray>& inputs) {
+    SCOPED_TRACE(op);
+    check_gradients(
+        [&](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{weighted_sum(ops::call(op, in, attrs)[0])};
+        },
+        inputs);
+  };
+  check("reduce_sum", {}, {x});
+  check("reduce_prod", {{"axes", std::vector<int64_t>{-2}}}, {x});
+  check("reduce_max", {{"axes", std::vector<int64_t>{-1}}}, {x});
+  check("cumsum", {{"axis", int64_t{-1}}}, {x});
+  check("softmax", {}, {x});
+  check("log_softmax", {{"axis", int64_t{-2}}}, {x});
+  check("matmul", {}, {x, b});
+  check("layer_norm", {}, {x, one, one});
+  check("rms_norm", {}, {x, one});
+  check("concat", {}, {x, x});
+  const Tensor rows = Tensor::from_host<int32_t>({1, 1, 0}, {3});
+  const auto gathered = [&](Tensor t) { return ops::sum(ops::call("gather", {t, rows})[0]); };
+  EXPECT_EQ(grad(gathered)(to_tensor(x)).to_host<float>(), (std::vector<float>{1, 1, 1, 2, 2, 2}));
+}
+
+TEST(GradTest, ProductsWithAnEpilogueHaveNone) {
+  const Tensor x = to_tensor(sample({2, 2}, 0.3));
+  const auto product = [&](Tensor a) {
+    return ops::call("matmul", {a, x}, {{"activation", std::string("relu")}})[0];
+  };
+  EXPECT_THROW(grad([&](Tensor a) { return ops::sum(product(a)); })(x), Error);
+  EXPECT_THROW(jvp(product, x, x), Error);
 }
 
 TEST(GradTest, ProductWithZeros) {

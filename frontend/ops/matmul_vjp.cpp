@@ -27,7 +27,26 @@ std::vector<Tensor> rows_times_matrix(const VjpArgs& args, bool transpose_b) {
   return {ops::reshape(da, x(args).shape()), db};
 }
 
+// The epilogue is set by a pass of the graph, after all transforms; ops::call can ask for it too.
+void refuse_epilogue(const Attrs& attrs) {
+  for (const auto& [name, value] : attrs) {
+    const bool is_plain = name == "transpose_a" || name == "transpose_b" ||
+                          value == AttrValue(int64_t{0}) || value == AttrValue(std::string("none"));
+    if (is_plain) continue;
+    fail(BALLAST_UNIMPLEMENTED,
+         "[matmul] the op has no gradient with {}; the product and the ops after it have one (at "
+         "{})",
+         name, to_string(CallScope::resolve(Where::here())));
+  }
+}
+
+std::vector<Tensor> matmul_jvp(const JvpArgs& args) {
+  refuse_epilogue(args.attrs);
+  return jvp_rules::multilinear(args);
+}
+
 std::vector<Tensor> matmul(const VjpArgs& args) {
+  refuse_epilogue(args.attrs);
   bool transpose_a = int_attr(args.attrs, "transpose_a") != 0;
   bool transpose_b = int_attr(args.attrs, "transpose_b") != 0;
   const Tensor& a = x(args);
@@ -44,7 +63,7 @@ std::vector<Tensor> matmul(const VjpArgs& args) {
 
 std::vector<Primitive> matmul_primitives() {
   return {
-      {"matmul", matmul, jvp_rules::multilinear, vmap_rules::matmul},
+      {"matmul", matmul, matmul_jvp, vmap_rules::matmul},
   };
 }
 

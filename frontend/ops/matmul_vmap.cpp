@@ -7,6 +7,7 @@
 namespace ballast::vmap_rules {
 
 Tensors matmul(const VmapArgs& args) {
+  if (args.inputs.size() > 2) return unroll(args);  // operands of an epilogue
   const auto rank =
       static_cast<int64_t>(std::max(own_shape(args, 0).size(), own_shape(args, 1).size()));
   return ops::call("matmul", {aligned(args, 0, rank), aligned(args, 1, rank)}, args.attrs);
