@@ -61,8 +61,8 @@ const std::vector<Row>& rows() {
          return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))) - x * t;
        },
        [](double x, double t) { return sigmoid(x) - t; },
-       {-80, -3, 0, 0, 0.5f, 90},
-       {1, 0, 1, 0, 0.25f, 0}},
+       {-80, -17, -3, 0, 0, 0.5f, 20, 90},
+       {1, 0, 0, 1, 0, 0.25f, 1, 0}},
   };
   return all;
 }
@@ -96,6 +96,21 @@ TEST(LossTest, ASureMistakeIsFinite) {
   const Tensor x = Tensor::from_host<float>({0, 1}, {2}), t = Tensor::from_host<float>({1, 0}, {2});
   EXPECT_THAT(ops::binary_cross_entropy(x, t, "none").to_host<float>(),
               testing::ElementsAre(100, 100));
+}
+
+TEST(LossTest, SureAnswersHaveFiniteGradients) {
+  const Tensor p = Tensor::from_host<float>({0, 0, 1, 1}, {4});
+  const Tensor t = Tensor::from_host<float>({0, 1, 0, 1}, {4});
+  auto f = [&](Tensor x) { return ops::binary_cross_entropy(x, t, "sum"); };
+  EXPECT_THAT(grad(f)(p).to_host<float>(), testing::ElementsAre(1, 0, 0, -1));
+}
+
+TEST(LossTest, LogitsLossKeepsWhatIsSmall) {
+  const Tensor x = Tensor::from_host<float>({-17, 17}, {2}),
+               t = Tensor::from_host<float>({0, 1}, {2});
+  for (float loss : ops::binary_cross_entropy_with_logits(x, t, "none").to_host<float>()) {
+    EXPECT_NEAR(loss, 4.1399377e-8, 1e-13);
+  }
 }
 
 TEST(LossTest, SecondDerivativeOfLogitsLossAtZero) {

@@ -22,6 +22,12 @@ void check_positive(const char* op, const char* name, double value) {
   }
 }
 
+// max(log x, -100), also where the logarithm's slope is infinite: the gradient at 0 is 0.
+Tensor ended_log(const Tensor& x) {
+  const Tensor is_positive = greater(x, 0.0);
+  return select(is_positive, maximum(log(select(is_positive, x, 1.0)), -100.0), -100.0);
+}
+
 }  // namespace
 
 Tensor mse_loss(const Operand& x, const Operand& target, const std::string& reduction) {
@@ -54,18 +60,15 @@ Tensor huber_loss(const Operand& x, const Operand& target, double delta,
 Tensor binary_cross_entropy(const Operand& x, const Operand& target, const std::string& reduction) {
   CallScope scope(x.where());
   Tensor p = x.tensor(), t = target.tensor();
-  Tensor right = maximum(log(p), -100.0), wrong = maximum(log(1.0 - p), -100.0);
-  return reduced(-(t * right + (1.0 - t) * wrong), reduction);
+  return reduced(-(t * ended_log(p) + (1.0 - t) * ended_log(1.0 - p)), reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
                                         const std::string& reduction) {
   CallScope scope(x.where());
-  Tensor logits = x.tensor();
-  // log(exp(0) + exp(x)), shifted so that nothing overflows; the shift cancels out.
-  Tensor shift = stop_gradient(relu(logits));
-  Tensor total = shift + log(exp(-shift) + exp(logits - shift));
-  return reduced(total - logits * target, reduction);
+  Tensor logits = x.tensor(), t = target.as(logits.dtype());
+  // Not softplus(x) - t x, which cancels where x is large and the answer right.
+  return reduced(t * softplus(-logits) + (1.0 - t) * softplus(logits), reduction);
 }
 
 Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction) {

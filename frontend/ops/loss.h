@@ -18,11 +18,11 @@ Tensor smooth_l1_loss(const Operand& x, const Operand& target, double beta = 1,
 // d^2 / 2 up to delta, beyond it delta (d - delta / 2).
 Tensor huber_loss(const Operand& x, const Operand& target, double delta = 1,
                   const std::string& reduction = "mean");
-// -(t log x + (1 - t) log(1 - x)) for x in [0, 1]; the logarithms end at -100, so that a sure
-// mistake costs much and not infinity.
+// -(t log x + (1 - t) log(1 - x)) for x in [0, 1]; the logarithms end at -100, where their gradient
+// is 0, so that a sure mistake costs much and not infinity.
 Tensor binary_cross_entropy(const Operand& x, const Operand& target,
                             const std::string& reduction = "mean");
-// The same of sigmoid(x), exact for any x: log(1 + exp(x)) - t x.
+// The same of sigmoid(x), exact for any finite x: log(1 + exp(x)) - t x.
 Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
                                         const std::string& reduction = "mean");
 // -x[label] by row; x f32[B, C] are logarithms of probabilities, labels i32[B]. A label outside
