@@ -66,7 +66,9 @@ std::vector<Tensor> scale_tensors(const VjpArgs& args) {
 
 std::vector<Tensor> global_norm(const VjpArgs& args) {
   std::vector<Tensor> gradients;
-  for (const Tensor& input : args.inputs) gradients.push_back(input * (g(args) / y(args)));
+  // 0 where all is 0.
+  const Tensor share = g(args) / ops::select(ops::equal(y(args), 0.0f), 1.0f, y(args));
+  for (const Tensor& input : args.inputs) gradients.push_back(input * share);
   return gradients;
 }
 

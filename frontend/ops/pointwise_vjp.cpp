@@ -101,9 +101,13 @@ std::vector<Tensor> erfc(const VjpArgs& args) {
 
 std::vector<Tensor> softplus(const VjpArgs& args) { return {g(args) * ops::sigmoid(x(args))}; }
 
+// x, except that far out, where a slope has long reached its limit, 0 times infinity cannot arise.
+// All of the bounds below is finite in f16.
+Tensor within(const Tensor& x, double bound) { return ops::clip(x, -bound, bound); }
+
 std::vector<Tensor> silu(const VjpArgs& args) {
   Tensor s = ops::sigmoid(x(args));
-  return {g(args) * (s * (1.0f + x(args) * (1.0f - s)))};
+  return {g(args) * (s * (1.0f + within(x(args), 200) * (1.0f - s)))};
 }
 
 std::vector<Tensor> gelu(const VjpArgs& args) {
@@ -119,7 +123,7 @@ std::vector<Tensor> gelu_grad(const VjpArgs& args) {
   const Tensor& dy = args.inputs[0];
   const Tensor& at = args.inputs[1];
   const double kDensity = 0.3989422804014327;
-  Tensor square = ops::square(at);
+  Tensor square = ops::square(within(at, 20));
   Tensor second = kDensity * ops::exp(-0.5 * square) * (2.0f - square);
   return binary(args, ops::gelu_grad(g(args), at, ops::Gelu::kExact), g(args) * dy * second);
 }
@@ -129,10 +133,10 @@ std::vector<Tensor> gelu_tanh_grad(const VjpArgs& args) {
   const Tensor& dy = args.inputs[0];
   const Tensor& at = args.inputs[1];
   const double c = 0.7978845608028654, a = 0.044715;
-  Tensor square = ops::square(at);
-  Tensor t = ops::tanh(at * (c + c * a * square));
+  Tensor near = within(at, 20), square = ops::square(near);
+  Tensor t = ops::tanh(near * (c + c * a * square));
   Tensor du = c + 3 * c * a * square;
-  Tensor bend = 3 * c * a * square - at * (t * ops::square(du));
+  Tensor bend = 3 * c * a * square - near * (t * ops::square(du));
   return binary(args, ops::gelu_grad(g(args), at, ops::Gelu::kTanh),
                 g(args) * dy * ((1.0f - ops::square(t)) * (du + bend)));
 }
@@ -140,8 +144,14 @@ std::vector<Tensor> gelu_tanh_grad(const VjpArgs& args) {
 std::vector<Tensor> atan2(const VjpArgs& args) {
   const Tensor& dy = args.inputs[0];
   const Tensor& dx = args.inputs[1];
-  Tensor scaled = g(args) / (ops::square(dx) + ops::square(dy));
-  return binary(args, scaled * dx, -(scaled * dy));
+  // Scaled so that no square overflows or vanishes; the scale cancels out. At the origin: 0.
+  Tensor largest = stop_gradient(ops::maximum(ops::abs(dx), ops::abs(dy)));
+  Tensor is_origin = ops::equal(largest, 0.0f);
+  Tensor scale = ops::select(is_origin, 1.0f, largest);
+  Tensor u = dx / scale, v = dy / scale;
+  Tensor radius = ops::select(is_origin, 1.0f, ops::square(u) + ops::square(v));
+  Tensor scaled = g(args) / radius / scale;
+  return binary(args, scaled * u, -(scaled * v));
 }
 
 // a - b floor(a / b); integers have none.
@@ -181,7 +191,10 @@ std::vector<Tensor> pow(const VjpArgs& args) {
   // log(a) exists for a > 0 only; elsewhere the power does not vary smoothly with b.
   Tensor is_positive = ops::greater(a, 0.0f);
   Tensor log_a = ops::log(ops::select(is_positive, a, 1.0f));
-  return binary(args, g(args) * (b * ops::pow(a, b - 1.0f)), g(args) * (y(args) * log_a));
+  // A power of 0 is flat, also at a = 0, where pow(a, -1) is infinite.
+  Tensor is_flat = ops::equal(b, 0.0f);
+  Tensor slope = ops::select(is_flat, 0.0f, b * ops::pow(a, ops::select(is_flat, 1.0f, b - 1.0f)));
+  return binary(args, g(args) * slope, g(args) * (y(args) * log_a));
 }
 
 std::vector<Tensor> relu_grad(const VjpArgs& args) {
