@@ -1,9 +1,11 @@
 #include "frontend/ops/pool.h"
 
 #include "frontend/ops/call.h"
-#include "frontend/ops/matmul.h"
+#include "frontend/ops/in_f32.h"
+#include "frontend/ops/index.h"
 #include "frontend/ops/reduce.h"
-#include "frontend/ops/shape.h"
+
+#include <algorithm>
 
 namespace ballast::ops {
 
@@ -21,16 +23,27 @@ Attrs pool_attrs(const char* op, const Tensor& x, std::vector<int64_t> kernel,
   return attrs;
 }
 
-// The matrix [extent, count] that averages over the windows of adaptive pooling.
-Tensor averaging_matrix(int64_t extent, int64_t count) {
-  std::vector<float> matrix(static_cast<size_t>(extent * count), 0.0f);
+// The means over the windows of adaptive pooling along one axis.
+Tensor window_means(const Tensor& x, int64_t axis, int64_t count) {
+  const int64_t extent = x.shape()[static_cast<size_t>(axis)];
+  const auto begin = [&](int64_t i) { return i * extent / count; };
+  const auto end = [&](int64_t i) { return ((i + 1) * extent + count - 1) / count; };
+  int64_t longest = 0;
+  for (int64_t i = 0; i < count; ++i) longest = std::max(longest, end(i) - begin(i));
+  std::vector<int32_t> picks;
+  std::vector<float> lengths;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t begin = i * extent / count, end = ((i + 1) * extent + count - 1) / count;
-    for (int64_t at = begin; at < end; ++at) {
-      matrix[static_cast<size_t>(at * count + i)] = 1.0f / static_cast<float>(end - begin);
+    for (int64_t k = 0; k < longest; ++k) {
+      // Behind a shorter window: an index that reads as 0.
+      const int64_t at = begin(i) + k < end(i) ? begin(i) + k : extent;
+      picks.push_back(static_cast<int32_t>(at));
     }
+    lengths.push_back(static_cast<float>(end(i) - begin(i)));
   }
-  return Tensor::on_host(matrix, {extent, count});
+  Shape over_count(x.shape().size() - static_cast<size_t>(axis), 1);
+  over_count[0] = count;
+  const Tensor windows = gather(x, Tensor::on_host(picks, {count, longest}), axis);
+  return reduce_sum(windows, {axis + 1}) / Tensor::on_host(lengths, over_count);
 }
 
 }  // namespace
@@ -56,10 +69,10 @@ Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_
   const Shape& shape = tensor.shape();
   if (shape.size() != 4 || output_size.size() != 2 || output_size[0] < 1 || output_size[1] < 1 ||
       shape[2] < 1 || shape[3] < 1) {
-    fail(BALLAST_INVALID_ARGUMENT,
-         "[adaptive_avg_pool2d] input is {}, output_size {}; expected planes with elements and two "
-         "extents of at least 1",
-         ballast::to_string(tensor.type()), ballast::to_string(output_size));
+    refuse(x.where(),
+           "[adaptive_avg_pool2d] input is {}, output_size {}; expected planes with elements and "
+           "two extents of at least 1",
+           ballast::to_string(tensor.type()), ballast::to_string(output_size));
   }
   int64_t h = output_size[0], w = output_size[1];
   if (h == 1 && w == 1) return reduce_mean(tensor, {2, 3}, true);
@@ -68,9 +81,8 @@ Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_
     window.stride = {shape[2] / h, shape[3] / w};
     return avg_pool2d(tensor, window.stride, window);
   }
-  Tensor across = matmul(tensor, averaging_matrix(shape[3], w));
-  Tensor down = matmul(transpose(across, {0, 1, 3, 2}), averaging_matrix(shape[2], h));
-  return transpose(down, {0, 1, 3, 2});
+  return in_f32(tensor,
+                [&](const Tensor& wide) { return window_means(window_means(wide, 3, w), 2, h); });
 }
 
 }  // namespace ballast::ops
