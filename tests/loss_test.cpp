@@ -152,6 +152,28 @@ TEST(StatisticsTest, VarianceDeviationLogSumExp) {
   for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(slopes[i], shares[i], 1e-6);
 }
 
+TEST(StatisticsTest, WithoutFreedomTheVarianceIsInfinite) {
+  const Tensor x = Tensor::from_host<float>({1, 2, 4}, {3});
+  EXPECT_EQ(ops::reduce_var(x, {}, 3).item<float>(), INFINITY);
+  EXPECT_EQ(ops::reduce_var(x, {}, 4).item<float>(), INFINITY);
+}
+
+// More terms than f16 can count.
+TEST(StatisticsTest, OfNarrowFloatsAreComputedInF32) {
+  std::vector<float> signs(100000, 1);
+  for (size_t i = 0; i < signs.size(); i += 2) signs[i] = -1;
+  const Tensor x = Tensor::from_host(signs, {100000}, DType::kF16);
+  EXPECT_NEAR(ops::reduce_var(x * 2.0).item<float>(), 4, 1e-2);
+  EXPECT_NEAR(ops::reduce_std(x * 300.0).item<float>(), 300, 1);
+  EXPECT_NEAR(ops::logsumexp(x - x).item<float>(), std::log(1e5), 1e-2);
+  auto f = [](Tensor t) { return ops::mean(t * t) * 1000.0; };
+  EXPECT_NEAR(grad(f)(x).to_host<float>()[1], 0.02, 1e-5);
+  const Tensor logits = Tensor::zeros({70000, 4}, DType::kF16);
+  const Tensor labels = Tensor::zeros({70000}, DType::kI32);
+  EXPECT_NEAR(nn::CrossEntropyLoss("mean", 0, -100)(logits, labels).item<float>(), std::log(4.0),
+              1e-3);
+}
+
 TEST(StatisticsTest, SumsOfSmallTypesCountInI32) {
   const Tensor bytes = Tensor::from_host<uint8_t>({200, 100, 50}, {3});
   EXPECT_EQ(ops::reduce_sum(bytes).item<int32_t>(), 350);

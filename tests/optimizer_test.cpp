@@ -232,6 +232,11 @@ TEST(ClipTest, NormAndValueOfOneTensor) {
   EXPECT_EQ(ops::clip_by_norm(x, 9).to_host<float>(), x.to_host<float>());
   EXPECT_EQ(ops::clip_by_value(x, 0.35, 3.5).to_host<float>(),
             (std::vector<float>{3, 3.5f, 0.35f, 0.35f, 0.4f, 0.35f}));
+  const Tensor narrow = ops::clip_by_norm(ops::cast(x * 100.0, DType::kF16), 1, {1});
+  EXPECT_EQ(narrow.dtype(), DType::kF16);
+  EXPECT_NEAR(narrow.to_host<float>()[0], 0.6, 1e-3);
+  auto f = [](Tensor t) { return ops::sum(ops::clip_by_norm(t, 1)); };
+  EXPECT_EQ(grad(f)(Tensor::zeros({2})).to_host<float>(), (std::vector<float>{1, 1}));
 }
 
 TEST(ClipTest, GradientsByValue) {

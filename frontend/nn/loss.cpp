@@ -1,5 +1,6 @@
 #include "frontend/nn/loss.h"
 
+#include "frontend/ops/in_f32.h"
 #include "frontend/ops/ops.h"
 
 namespace ballast::nn {
@@ -54,8 +55,10 @@ Tensor CrossEntropyLoss::construct(const Tensor& logits, const Tensor& labels) {
   Tensor losses = ops::softmax_cross_entropy(logits, classes, label_smoothing_);
   losses = ops::select(counts, losses, 0.0);
   if (how == Reduction::kNone) return losses;
-  const Tensor total = ops::sum(losses);
-  return how == Reduction::kSum ? total : total / ops::sum(ops::cast(counts, losses.dtype()));
+  if (how == Reduction::kSum) return ops::sum(losses);
+  return ops::in_f32(losses, [&](const Tensor& wide) {
+    return ops::sum(wide) / ops::sum(ops::cast(counts, wide.dtype()));
+  });
 }
 
 }  // namespace ballast::nn

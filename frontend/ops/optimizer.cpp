@@ -1,9 +1,11 @@
 #include "frontend/ops/optimizer.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/in_f32.h"
 #include "frontend/ops/ops.h"
 
 #include <initializer_list>
+#include <limits>
 
 namespace ballast::ops {
 
@@ -119,9 +121,12 @@ Tensor clip_by_norm(const Operand& x, double clip_norm, const std::vector<int64_
     fail(BALLAST_INVALID_ARGUMENT, "[clip_by_norm] clip_norm is {}, expected it positive (at {})",
          clip_norm, to_string(x.where()));
   }
-  Tensor value = x.tensor();
-  Tensor norm = sqrt(reduce_sum(square(value), axes, /*keep_dims=*/true));
-  return value * (Tensor::scalar(clip_norm) / maximum(norm, clip_norm));
+  return in_f32(x.tensor(), [&](const Tensor& wide) {
+    const Tensor total = reduce_sum(square(wide), axes, /*keep_dims=*/true);
+    // Not 0, where the root's slope is infinite.
+    const Tensor norm = sqrt(maximum(total, std::numeric_limits<float>::min()));
+    return wide * (Tensor::scalar(clip_norm) / maximum(norm, clip_norm));
+  });
 }
 
 Tensor clip_by_value(const Operand& x, const Operand& low, const Operand& high) {

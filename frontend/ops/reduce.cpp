@@ -1,6 +1,7 @@
 #include "frontend/ops/reduce.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/in_f32.h"
 #include "frontend/ops/ops.h"
 
 #include <algorithm>
@@ -56,26 +57,30 @@ Tensor argmin(const Operand& x, int64_t axis) { return arg_reduce("argmin", x, a
 
 Tensor reduce_var(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
   CallScope scope(x.where());
-  Tensor tensor = x.tensor();
-  Tensor mean = reduce_mean(tensor, axes, true);
-  Tensor total = reduce_sum(square(tensor - mean), axes, keep_dims);
-  const int64_t lines = std::max<int64_t>(1, mean.elements());
-  return total * (1.0 / static_cast<double>(tensor.elements() / lines - ddof));
+  return in_f32(x.tensor(), [&](const Tensor& wide) {
+    const Tensor mean = reduce_mean(wide, axes, true);
+    const Tensor total = reduce_sum(square(wide - mean), axes, keep_dims);
+    const int64_t lines = std::max<int64_t>(1, mean.elements());
+    const int64_t freedom = std::max<int64_t>(0, wide.elements() / lines - ddof);
+    return total * (1.0 / static_cast<double>(freedom));
+  });
 }
 
 Tensor reduce_std(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
   CallScope scope(x.where());
-  return sqrt(reduce_var(x, axes, ddof, keep_dims));
+  return in_f32(x.tensor(),
+                [&](const Tensor& wide) { return sqrt(reduce_var(wide, axes, ddof, keep_dims)); });
 }
 
 Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_dims) {
   CallScope scope(x.where());
-  Tensor tensor = x.tensor();
-  // The shift cancels out; an infinite one would leave NaN.
-  Tensor peak = stop_gradient(reduce_max(tensor, axes, true));
-  Tensor shift = select(less(abs(peak), std::numeric_limits<float>::infinity()), peak, 0.0);
-  Tensor result = log(reduce_sum(exp(tensor - shift), axes, true)) + shift;
-  return keep_dims ? result : reshape(result, reduce_sum(tensor, axes).shape());
+  return in_f32(x.tensor(), [&](const Tensor& wide) {
+    // The shift cancels out; an infinite one would leave NaN.
+    Tensor peak = stop_gradient(reduce_max(wide, axes, true));
+    Tensor shift = select(less(abs(peak), std::numeric_limits<float>::infinity()), peak, 0.0);
+    Tensor result = log(reduce_sum(exp(wide - shift), axes, true)) + shift;
+    return keep_dims ? result : reshape(result, reduce_sum(wide, axes).shape());
+  });
 }
 
 Tensor cumsum(const Operand& x, int64_t axis, bool exclusive, bool reverse) {

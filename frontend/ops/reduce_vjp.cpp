@@ -1,4 +1,5 @@
 // The gradients of reduce ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/ops/in_f32.h"
 #include "frontend/ops/ops.h"
 #include "frontend/transforms/jvp_rules.h"
 #include "frontend/transforms/vjp_rules.h"
@@ -29,7 +30,9 @@ std::vector<Tensor> reduce_sum(const VjpArgs& args) { return {spread(args, g(arg
 std::vector<Tensor> reduce_mean(const VjpArgs& args) {
   double count = static_cast<double>(x(args).elements()) /
                  static_cast<double>(std::max<int64_t>(1, args.outputs[0].elements()));
-  return {spread(args, g(args) * (1.0 / count))};
+  // 1 / count and count may both lie outside of f16.
+  const auto share = [&](const Tensor& wide) { return wide * (1.0 / count); };
+  return {spread(args, ops::in_f32(g(args), share))};
 }
 
 // Elements that share the extremum share its gradient equally.
