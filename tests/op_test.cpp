@@ -1,6 +1,7 @@
 // Every row of the op table on the device against the reference, and the table against the plugin.
 #include "frontend/ops/ops.h"
 #include "frontend/program/primitive.h"
+#include "frontend/transforms/vjp.h"
 #include "tests/op_table.h"
 #include "tests/samples.h"
 
@@ -92,6 +93,24 @@ TEST(AttentionTest, EqualsItsComposition) {
       EXPECT_EQ(difference(to_array(fused.out), to_array(composed.out), 1e-5, 1e-5), "");
       EXPECT_EQ(difference(to_array(fused.lse), to_array(composed.lse), 1e-5, 1e-5), "");
     }
+  }
+}
+
+// A mask of some leading dimensions, of which others lie between.
+TEST(AttentionTest, MaskRepeatsAlongScatteredDimensions) {
+  const Tensor q = to_tensor(real({2, 2, 3, 4, 8}, -1, 1));
+  const Tensor k = to_tensor(real({2, 2, 3, 5, 8}, -1, 1));
+  for (const Shape& shape : {Shape{2, 1, 3, 1, 5}, Shape{2, 1, 1, 5}, Shape{1, 2, 1, 4, 1}}) {
+    const Tensor mask = to_tensor(real(shape, -1, 1));
+    const auto total = [&](const auto& attend) {
+      return [&](Tensor m) { return ops::sum(ops::square(attend(q, k, k, m, false, 0.4).out)); };
+    };
+    const Tensor fused = ops::attention_with_lse(q, k, k, mask, false, 0.4).out;
+    const Tensor composed = ops::attention_composed(q, k, k, mask, false, 0.4).out;
+    EXPECT_EQ(difference(to_array(fused), to_array(composed), 1e-5, 1e-5), "");
+    EXPECT_EQ(difference(to_array(grad(total(ops::attention_with_lse))(mask)),
+                         to_array(grad(total(ops::attention_composed))(mask)), 1e-4, 1e-5),
+              "");
   }
 }
 

@@ -191,6 +191,19 @@ TEST(VmapTest, OfJvpAndJvpOfIt) {
   EXPECT_THAT(floats(vmap(product)(x, v)), ElementsAre(6, 0, 0, 24));
 }
 
+// Heads share the mask of their sequence, examples share all masks.
+TEST(VmapTest, AttentionWithASharedPaddingMask) {
+  const Tensor x = ops::reshape(ops::sin(ops::arange(0, 2 * 2 * 3 * 4 * 8)), {2, 2, 3, 4, 8});
+  const Tensor mask = ops::reshape(ops::less(ops::arange(0, 8), 7), {2, 1, 1, 4});
+  auto attend = [&](Tensor q) { return ops::scaled_dot_product_attention(q, q, q, mask); };
+  auto slope = grad([&](Tensor q) { return ops::sum(ops::square(attend(q))); });
+  const Tensor all = vmap(attend)(x), slopes = vmap(slope)(x);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(floats(part(all, i)), floats(attend(part(x, i))));
+    EXPECT_EQ(floats(part(slopes, i)), floats(slope(part(x, i))));
+  }
+}
+
 TEST(VmapTest, EmptyBatch) {
   auto f = [](Tensor x) { return ops::sum(x, {0}); };
   EXPECT_EQ(vmap(f)(Tensor::zeros({0, 4})).shape(), (Shape{0}));

@@ -33,6 +33,10 @@ std::vector<Tensor> attention_grad(const Operand& dout, const Operand& q, const 
                                    const Operand& v, const Operand& lse, const Operand& delta,
                                    const Tensor& mask = {}, bool causal = false, double scale = 0);
 
+// The mask written out as far as the op needs it: it has all keys, and the leading dimensions along
+// which it repeats lie together.
+Tensor attention_mask(const Tensor& mask, const Tensor& q, const Tensor& k);
+
 // scale q k' + mask, -infinity where hidden, f32 (a part of the gradients).
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& mask, bool causal,
                         double scale);
