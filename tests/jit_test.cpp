@@ -193,6 +193,33 @@ TEST(RetraceTest, SaysWhatIsDifferent) {
   EXPECT_EQ(f.retrace_reason(), "the level is O0, was O1");
 }
 
+TEST(RetraceTest, FollowsTheNestingOfArgumentsAndResults) {
+  using Lists = std::vector<std::vector<Tensor>>;
+  auto f = jit([](const Lists& x) {
+    Tensor sum = Tensor::scalar(0);
+    for (const Tensor& t : x[0]) sum = sum + t;
+    return std::pair(sum, x);
+  });
+  const Tensor a = Tensor::scalar(1), b = Tensor::scalar(10), c = Tensor::scalar(100);
+  EXPECT_EQ(f(Lists{{a, b}, {c}}).first.item<float>(), 11);
+  const auto [sum, same] = f(Lists{{a}, {b, c}});
+  EXPECT_EQ(sum.item<float>(), 1);
+  ASSERT_EQ(same[0].size(), 1u);
+  EXPECT_EQ(same[1][1].item<float>(), 100);
+  EXPECT_EQ(f.retrace_reason(), "the arguments are nested otherwise");
+  f(Lists{{b, b}, {b}});
+  EXPECT_EQ(f.compile_count(), 2u);
+}
+
+// A generic function is another one for arguments of other C++ types.
+TEST(RetraceTest, FollowsTheTypesOfTrees) {
+  auto f = jit([](const auto& x) { return leaves_of(std::get<0>(x)).back(); });
+  const Tensor a = Tensor::scalar(1), b = Tensor::scalar(10), c = Tensor::scalar(100);
+  EXPECT_EQ(f(std::pair(std::pair(a, b), c)).item<float>(), 10);
+  EXPECT_EQ(f(std::pair(a, std::pair(b, c))).item<float>(), 1);
+  EXPECT_EQ(f.compile_count(), 2u);
+}
+
 TEST(RetraceTest, FollowsTrainingFlagsOfCellsItCalls) {
   nn::Dropout dropout(0.5f);
   auto f = jit([&](Tensor x) { return dropout(x); }, kByKernel);

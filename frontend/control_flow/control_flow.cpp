@@ -4,6 +4,8 @@
 #include "frontend/ops/pointwise.h"
 #include "frontend/ops/shape.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace ballast::internal {
@@ -59,6 +61,11 @@ void check_branches(const std::vector<TensorType>& on_true, const std::vector<Te
   }
 }
 
+// Sizes of vectors as messages show them.
+std::string sizes_of(const TreeForm& form) {
+  return fmt::format("[{}]", fmt::join(form.sizes, ", "));
+}
+
 Program traced(const FlatFunction& fn, const std::vector<TensorType>& inputs) {
   return eliminate_dead_code(trace(fn, inputs));
 }
@@ -110,6 +117,22 @@ std::vector<Tensor> while_with_effects(const FlatFunction& condition, const Flat
                                        const std::vector<Tensor>& init, const Where& where);
 
 }  // namespace
+
+void check_branch_forms(const std::vector<TreeForm>& forms, const Operand& predicate) {
+  if (forms.size() < 2 || forms[0] == forms[1]) return;
+  fail(BALLAST_INVALID_ARGUMENT,
+       "[cond] one branch returns a tree with vectors of {}, the other of {} (at {})",
+       sizes_of(forms[0]), sizes_of(forms[1]), to_string(CallScope::resolve(predicate.where())));
+}
+
+void check_carry_form(const char* name, const TreeForm& before, const TreeForm& after,
+                      const Where& where) {
+  if (before == after) return;
+  fail(BALLAST_INVALID_ARGUMENT,
+       "[{}] the carry is nested differently after the body: vectors of {} before it and {} after "
+       "it (at {})",
+       name, sizes_of(before), sizes_of(after), to_string(CallScope::resolve(where)));
+}
 
 std::vector<Tensor> flat_cond(const Operand& predicate, const FlatFunction& on_true,
                               const FlatFunction& on_false, const std::vector<Tensor>& operands) {

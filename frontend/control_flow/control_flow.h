@@ -27,6 +27,18 @@ std::vector<Tensor> flat_cond(const Operand& predicate, const FlatFunction& on_t
 std::vector<Tensor> flat_while(const FlatFunction& condition, const FlatFunction& body,
                                const std::vector<Tensor>& init, const Where& where);
 
+// Throw where the trees of two branches, or of the carry before and after a body, have leaves of
+// the same types and are nested differently.
+void check_branch_forms(const std::vector<TreeForm>& forms, const Operand& predicate);
+void check_carry_form(const char* name, const TreeForm& before, const TreeForm& after,
+                      const Where& where);
+template <class Carry>
+void check_carry_form(const char* name, const Carry& before, const Carry& after,
+                      const Where& where) {
+  if (leaf_count(before) != leaf_count(after)) return;  // flat_while and flat_scan say so
+  check_carry_form(name, form_of(before), form_of(after), where);
+}
+
 struct ScanRange {
   std::optional<int64_t> length;
   bool is_reverse = false;
@@ -63,14 +75,17 @@ auto cond(const Operand& predicate, OnTrue on_true, OnFalse on_false, const Args
   using Other = std::decay_t<decltype(internal::apply_tree(on_false, arguments))>;
   static_assert(std::is_same_v<Value, Other>, "the branches of a cond return the same type");
   std::optional<Value> prototype;
+  std::vector<TreeForm> forms;  // of the branches traced
   auto flat = [&](auto& branch) -> FlatFunction {
     return [&](const std::vector<Tensor>& leaves) {
       prototype.emplace(internal::apply_tree(branch, with_leaves(arguments, leaves)));
+      forms.push_back(form_of(*prototype));
       return leaves_of(*prototype);
     };
   };
   std::vector<Tensor> results =
       internal::flat_cond(predicate, flat(on_true), flat(on_false), leaves_of(arguments));
+  internal::check_branch_forms(forms, predicate);
   return with_leaves(*std::move(prototype), results);
 }
 
@@ -85,7 +100,9 @@ auto while_loop(Condition condition, Body body, const Carry& init, Where where =
         return leaves_of(condition(with_leaves(carry, leaves)));
       },
       [&](const std::vector<Tensor>& leaves) {
-        return leaves_of(body(with_leaves(carry, leaves)));
+        auto next = body(with_leaves(carry, leaves));
+        internal::check_carry_form("while_loop", carry, next, where);
+        return leaves_of(next);
       },
       leaves_of(carry), where);
   return with_leaves(carry, results);
@@ -108,6 +125,7 @@ auto scan(Body body, const Carry& init, const Xs& xs, std::optional<int64_t> len
     auto next = leaves.cbegin();
     auto before = with_leaves(carry, next);
     Result result = body(std::move(before), with_leaves(stacked, next));
+    internal::check_carry_form("scan", carry, result.first, where);
     std::vector<Tensor> flat_result = leaves_of(result.first);
     append_leaves(result.second, flat_result);
     prototype.emplace(std::move(result.second));

@@ -32,6 +32,7 @@ void append_differences(const Entry& now, const Entry& before, std::vector<std::
                                 before.leaf_counts[i]));
   }
   if (now.leaf_counts != before.leaf_counts) return;
+  if (now.form != before.form) found.push_back("the arguments are nested otherwise");
   for (size_t i = 0; i < now.types.size(); ++i) {
     if (now.types[i] == before.types[i]) continue;
     found.push_back(fmt::format("{} is {}, was {}", place_of(i, now.leaf_counts),
@@ -61,6 +62,7 @@ bool JitCache::Signature::fits(const Entry& entry) const {
                                                  leaf_counts_, leaf_counts_ + argument_count_)) {
     return false;
   }
+  if (form_ && *form_ != entry.form) return false;
   for (size_t i = 0; i < size_; ++i) {
     if (entry.types[i] != type(i)) return false;
   }
@@ -80,7 +82,7 @@ std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& ma
     std::rotate(entries_.begin(), entry, entry + 1);
     return entries_.front();
   }
-  Entry made{{}, {}, level, device(), signature.leaf_counts(), {}, {}};
+  Entry made{{}, {}, level, device(), signature.leaf_counts(), signature.form(), {}, {}};
   for (size_t i = 0; i < signature.size(); ++i) made.types.push_back(signature.type(i));
   return add(std::move(made), make);
 }

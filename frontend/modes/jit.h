@@ -1,9 +1,9 @@
-// jit: compiles a function of tensors, once per signature: the types of the arguments, the level,
-// the device, and the training flags of the cells it calls. A call after that is one ABI call.
-// Copies of a Jit share their cache. Inside another trace a jitted function is simply inlined.
-// Parameters that the function reads are state; other tensors and numbers it closes over are bound
-// as they were when it was traced. Why it was traced again is told by retrace_reason(), and on
-// stderr where $BALLAST_VERBOSE is set.
+// jit: compiles a function of tensors, once per signature: the types of the arguments, how they
+// are nested, the level, the device, and the training flags of the cells it calls. A call after
+// that is one ABI call. Copies of a Jit share their cache. Inside another trace a jitted function
+// is simply inlined. Parameters that the function reads are state; other tensors and numbers it
+// closes over are bound as they were when it was traced. Why it was traced again is told by
+// retrace_reason(), and on stderr where $BALLAST_VERBOSE is set.
 #pragma once
 
 #include "frontend/modes/compiled.h"
@@ -29,11 +29,13 @@ class JitCache {
     JitLevel level = JitLevel::kO1;
     std::shared_ptr<Device> device;
     std::vector<size_t> leaf_counts;  // by argument
+    TreeForm form;                    // of all arguments
     std::vector<TensorType> types;    // of the leaves
     FlagsRead flags;
   };
   using Make = std::function<std::vector<Tensor>(const std::vector<Tensor>&, std::any*)>;
-  // What a call is given: leaves or their types, and how many each argument has. Borrows all of it.
+  // What a call is given: leaves or their types, how many each argument has, and, where these can
+  // be nested in several ways, the form. Borrows all of it.
   class Signature {
    public:
     Signature(const std::vector<Tensor>& leaves, const size_t* leaf_counts, size_t argument_count)
@@ -54,6 +56,12 @@ class JitCache {
     std::vector<size_t> leaf_counts() const {
       return {leaf_counts_, leaf_counts_ + argument_count_};
     }
+    TreeForm form() const { return form_ ? *form_ : TreeForm(); }
+    Signature with(const TreeForm& form) const {
+      Signature nested = *this;
+      nested.form_ = &form;
+      return nested;
+    }
     bool fits(const Entry& entry) const;
 
    private:
@@ -62,6 +70,7 @@ class JitCache {
     size_t size_;
     const size_t* leaf_counts_;
     size_t argument_count_;
+    const TreeForm* form_ = nullptr;
   };
 
   // `name` says in messages what is compiled: "function (at train.cpp:12)".
@@ -114,13 +123,16 @@ template <class F, class... Args>
 std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
                                                 const JitCache::Signature& signature,
                                                 const std::tuple<const Args&...>& given) {
-  return cache.find(signature, [&](const std::vector<Tensor>& traced, std::any* prototype) {
+  TreeForm form{typeid(decltype(as_arguments(given))), {}};
+  append_sizes(given, form.sizes);
+  auto make = [&](const std::vector<Tensor>& traced, std::any* prototype) {
     auto value = std::apply(fn, with_leaves(as_arguments(given), traced));
     std::vector<Tensor> flat = leaves_of(value);
     visit_leaves(value, [](Tensor& leaf) { leaf = Tensor(); });
     *prototype = std::move(value);
     return flat;
-  });
+  };
+  return cache.find(signature.with(form), make);
 }
 
 // fn(args...), compiled; errors name the line of the call.

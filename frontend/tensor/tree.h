@@ -8,6 +8,7 @@
 #include <array>
 #include <tuple>
 #include <type_traits>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -108,6 +109,32 @@ template <class Tree>
 Tree with_leaves(Tree tree, const std::vector<Tensor>& leaves) {
   auto next = leaves.cbegin();
   return with_leaves(std::move(tree), next);
+}
+
+// How a tree is built, whatever its leaves are.
+struct TreeForm {
+  std::type_index type = typeid(void);
+  std::vector<size_t> sizes;  // of all its vectors, an outer one before those within
+
+  bool operator==(const TreeForm& o) const { return type == o.type && sizes == o.sizes; }
+  bool operator!=(const TreeForm& o) const { return !(*this == o); }
+};
+
+template <class Tree>
+void append_sizes(const Tree& tree, std::vector<size_t>& sizes) {
+  if constexpr (internal::IsVector<Tree>::value) {
+    sizes.push_back(tree.size());
+    for (const auto& element : tree) append_sizes(element, sizes);
+  } else if constexpr (internal::IsTuple<Tree>::value) {
+    std::apply([&](const auto&... elements) { (append_sizes(elements, sizes), ...); }, tree);
+  }
+}
+
+template <class Tree>
+TreeForm form_of(const Tree& tree) {
+  TreeForm form{typeid(Tree), {}};
+  append_sizes(tree, form.sizes);
+  return form;
 }
 
 // What an argument is inside a traced function: a parameter arrives as a tensor.

@@ -59,6 +59,18 @@ TEST(Cond, AssignmentsHappenInTheBranchTaken) {
   EXPECT_EQ(other.value().item<float>(), 3);
 }
 
+TEST(Cond, BranchesReturnTreesThatAreNestedAlike) {
+  auto fn = [](Tensor x) {
+    return cond(
+        ops::greater(x, 0), [&] { return regrouped(x, false); },
+        [&] { return regrouped(x, true); });
+  };
+  EXPECT_THAT(
+      message_of([&] { jit(fn)(Tensor::scalar(1)); }),
+      HasSubstr("[cond] the branches return trees that are nested differently: vectors of "
+                "[2, 2, 1] where the predicate is true, else [2, 1, 2] (at cond_test.cpp:"));
+}
+
 TEST(Cond, Gradients) {
   Parameter w(vector_of({2, 3}), "w");
   auto fn = [&](Tensor x) {

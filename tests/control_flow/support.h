@@ -63,6 +63,12 @@ inline Tensor row(const Tensor& xs, int64_t i) {
   return ops::reshape(ops::slice(xs, {i, 0}, {1, -1}), {xs.shape()[1]});
 }
 
+// Lists {x, x}, {x} and {x}, {x, x}: as many leaves, nested differently.
+inline auto regrouped(const Tensor& x, bool is_even) {
+  using List = std::vector<Tensor>;
+  return is_even ? std::vector<List>{{x}, {x, x}} : std::vector<List>{{x, x}, {x}};
+}
+
 inline auto absolute(const Tensor& x) {
   return cond(
       ops::less(ops::sum(x), 0), [](Tensor a) { return -a; }, [](Tensor a) { return a * 2.0f; }, x);

@@ -63,6 +63,24 @@ TEST(ForiLoop, NumbersAndTensorsAsBounds) {
   EXPECT_THAT(floats(none(vector_of({7}))), ElementsAre(7));
 }
 
+TEST(While, TheCarryKeepsItsNesting) {
+  const Tensor x = Tensor::scalar(0);
+  using Carry = std::vector<std::vector<Tensor>>;
+  EXPECT_THAT(message_of([&] {
+                while_loop([](const Carry& c) { return ops::less(c[0][0], 1); },
+                           [](const Carry& c) { return regrouped(c[0][0], true); },
+                           regrouped(x, false));
+              }),
+              HasSubstr("[while_loop] the carry is nested differently after the body: vectors of "
+                        "[2, 2, 1] before it and [2, 1, 2] after it (at while_test.cpp:"));
+  EXPECT_THAT(message_of([&] {
+                scan([](const Carry& c,
+                        Tensor) { return std::pair(regrouped(c[0][0], true), std::tuple<>()); },
+                     regrouped(x, false), vector_of({1, 2}));
+              }),
+              HasSubstr("[scan] the carry is nested differently after the body"));
+}
+
 TEST(While, GradientsOfAnyNumberOfSteps) {
   Tensor x = vector_of({.5f, -.5f}), w = vector_of({.9f, 1.1f});
   auto loss = [](Tensor a, Tensor weight, Tensor n) {
