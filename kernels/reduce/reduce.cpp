@@ -136,7 +136,13 @@ struct Chunking {
   int64_t count, size;
 };
 
-Chunking choose_chunking(DeviceClass device_class, const View& view) {
+// A sum's error grows with the additions that follow each other. Where there would be more than
+// kLongestChain, the axis is cut into pieces of kChain, whose totals are summed in their turn.
+constexpr int64_t kLongestChain = 4096, kChain = 2048;
+
+// `is_of_totals`: of what an earlier launch left, which is little.
+Chunking choose_chunking(const Reduction& reduction, const View& view, bool is_of_totals) {
+  const DeviceClass device_class = reduction.device_class;
   const bool is_rows = view.inner == 1;
   const int64_t by_group = device_class == DeviceClass::kCpu ? columns_per_group(view) : 64;
   const int64_t parts =
@@ -144,29 +150,36 @@ Chunking choose_chunking(DeviceClass device_class, const View& view) {
   const int64_t unit = is_rows ? kRowStep : 1;
   // A row that a fused kernel may take whole is taken whole here too: the same bits.
   const bool is_short = is_rows && view.axis <= kLongestCachedRow;
-  const int64_t wanted = is_short ? 1 : chunk_count(device_class, view, parts);
-  const int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
+  const int64_t wanted = is_short || is_of_totals ? 1 : chunk_count(device_class, view, parts);
+  int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
+  const bool rounds = reduction.kind == "sum" && reduction.dtype == DType::kF32;
+  const int64_t longest = is_of_totals ? kChain : kLongestChain;
+  if (rounds && size > longest * unit) size = kChain * unit;
   if (size == 0) return {1, unit};
   return {std::max<int64_t>(1, (view.axis + size - 1) / size), size};
 }
 
-// One reduced group; long ones in two launches through the workspace.
-Plan plan_single(const Reduction& reduction, const View& view, float divisor) {
+// One reduced group; long ones in several launches through the workspace.
+Plan plan_single(const Reduction& reduction, const View& view, float divisor,
+                 bool is_of_totals = false) {
   Recorder recorder;
-  const Chunking chunking = choose_chunking(reduction.device_class, view);
-  const uint32_t output = reduction.inputs(), workspace = output + 1;
-  if (chunking.count == 1) {
-    reduce_once(recorder, reduction, view, 0, output, 1, chunking.size, divisor);
-    return recorder.finish();
-  }
-  reduce_once(recorder, reduction, view, 0, workspace, chunking.count, chunking.size, 1);
-  const View partial{view.outer, chunking.count, view.inner};
-  const int64_t all = (chunking.count + kRowStep - 1) / kRowStep * kRowStep;
-  Reduction of_partial = reduction;
-  of_partial.prologue = nullptr;
-  reduce_once(recorder, of_partial, partial, workspace, output, 1, all, divisor);
-  return recorder.finish(static_cast<uint64_t>(view.outer * chunking.count * view.inner) *
-                         size_of(reduction.dtype));
+  const Chunking chunking = choose_chunking(reduction, view, is_of_totals);
+  const uint32_t output = reduction.inputs();
+  const bool is_last = chunking.count == 1;
+  reduce_once(recorder, reduction, view, 0, output, chunking.count, chunking.size,
+              is_last ? divisor : 1);
+  if (is_last) return recorder.finish();
+  const View totals{view.outer, chunking.count, view.inner};
+  Reduction of_totals = reduction;
+  of_totals.prologue = nullptr;
+  PlanBuilder builder(output + 1);
+  std::vector<uint32_t> slots(output + 1);
+  std::iota(slots.begin(), slots.end(), 0);
+  slots.back() = builder.add_region(
+      static_cast<uint64_t>(totals.outer * totals.axis * totals.inner) * size_of(reduction.dtype));
+  builder.append(recorder.finish(), slots);
+  builder.append(plan_single(of_totals, totals, divisor, true), {slots.back(), output});
+  return builder.finish();
 }
 
 // Several reduced groups: one after the other, the innermost first, each into a part of the

@@ -137,6 +137,25 @@ TEST(Reduce, ExtremaOfInfinitiesAndHugeNumbers) {
   }
 }
 
+// The worst case: a constant, as additions to a total that grows round the same way for long. Four
+// thousand of them end 4e-5 off, a million 1e-2.
+TEST(Reduce, LongSumsStayAccurate) {
+  const std::vector<Case> sums = {{{4000003}, {0}},    {{1000003, 4}, {0}}, {{2200000, 2}, {0}},
+                                  {{4, 1000000}, {1}}, {{60000, 64}, {0}},  {{2, 900000, 2}, {1}}};
+  for (const auto& [shape, axes] : sums) {
+    if (is_too_large(elements(shape))) continue;
+    const HostTensor input = f32(shape, std::vector<float>(elements(shape), 0.1f));
+    const TensorType type{DType::kF32, kept_shape(shape, axes)};
+    const double want = 0.1f * static_cast<double>(elements(shape)) / elements(type.shape);
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_reduce(c, "sum", input.type, axes, type);
+      for (float got : run_plan(plan, {input}, type).as<float>()) {
+        EXPECT_NEAR(got, want, 5e-5 * want) << class_name(c) << " " << to_string(shape);
+      }
+    }
+  }
+}
+
 TEST(Reduce, Integers) {
   for (const char* kind : {"sum", "prod", "max", "min"}) {
     for (const auto& [shape, axes] : cases()) {
