@@ -21,8 +21,8 @@ using Evaluate = std::function<std::vector<std::vector<uint8_t>>(
 
 // Removes what does nothing (reshape, broadcast_to, transpose, cast to the same type; chains of
 // reshapes), lets a matmul read a transposed matrix in place, and has it give the shape that its
-// result is reshaped to. Leaves dead nodes. What only moves keeps its bits; a product may get another
-// kernel, which sums in another order, so bits may differ from those of the graph before.
+// result is reshaped to. Leaves dead nodes. What only moves keeps its bits; a product may get
+// another kernel, which sums in another order, so its bits may differ from those of before.
 [[nodiscard]] Graph simplify(const Graph& graph);
 
 // matmul, then bias, activation, residual (each where it is), or matmul + relu_grad, become one
