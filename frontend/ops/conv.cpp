@@ -27,10 +27,9 @@ Tensor convolution(const std::vector<Tensor>& inputs, const Window2d& window, in
                    const Where& where) {
   const Shape& weight = inputs[1].shape();
   if (weight.size() != 4) {
-    fail(BALLAST_INVALID_ARGUMENT, "[conv2d] weight is {}, expected rank 4",
-         ballast::to_string(inputs[1].type()));
+    refuse(where, "[conv2d] weight is {}, expected rank 4", ballast::to_string(inputs[1].type()));
   }
-  Attrs attrs = window_attrs("conv2d", window, inputs[0].shape(), weight[2], weight[3]);
+  Attrs attrs = window_attrs("conv2d", window, inputs[0].shape(), weight[2], weight[3], where);
   attrs.emplace_back("group", group);
   attrs.emplace_back("has_bias", int64_t{inputs.size() > 2});
   return apply_primitive("conv2d", inputs, attrs, where)[0];
@@ -39,28 +38,28 @@ Tensor convolution(const std::vector<Tensor>& inputs, const Window2d& window, in
 }  // namespace
 
 Attrs window_attrs(const char* op, const Window2d& window, const Shape& input, int64_t kernel_h,
-                   int64_t kernel_w) {
+                   int64_t kernel_w, const Where& where) {
   std::vector<int64_t> stride = repeated(window.stride, 2), padding = repeated(window.padding, 4),
                        dilation = repeated(window.dilation, 2);
   bool is_none = std::all_of(padding.begin(), padding.end(), [](int64_t p) { return p == 0; });
   if (window.pad_mode != "pad" && !is_none) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] padding is {}, which needs pad_mode \"pad\", not \"{}\"",
-         op, ballast::to_string(padding), window.pad_mode);
+    refuse(where, "[{}] padding is {}, which needs pad_mode \"pad\", not \"{}\"", op,
+           ballast::to_string(padding), window.pad_mode);
   }
   if (window.pad_mode == "same") {
     if (input.size() != 4 || stride.size() != 2 || dilation.size() != 2 || stride[0] < 1 ||
         stride[1] < 1) {
-      fail(BALLAST_INVALID_ARGUMENT,
-           "[{}] pad_mode \"same\" needs rank 4, two strides of at least 1 and two dilations, got "
-           "shape {}, stride {}, dilation {}",
-           op, ballast::to_string(input), ballast::to_string(stride), ballast::to_string(dilation));
+      refuse(
+          where,
+          "[{}] pad_mode \"same\" needs rank 4, two strides of at least 1 and two dilations, got "
+          "shape {}, stride {}, dilation {}",
+          op, ballast::to_string(input), ballast::to_string(stride), ballast::to_string(dilation));
     }
     auto [top, bottom] = same_padding(input[2], kernel_h, stride[0], dilation[0]);
     auto [left, right] = same_padding(input[3], kernel_w, stride[1], dilation[1]);
     padding = {top, bottom, left, right};
   } else if (window.pad_mode != "valid" && window.pad_mode != "pad") {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] pad_mode is \"{}\", expected valid, same or pad", op,
-         window.pad_mode);
+    refuse(where, "[{}] pad_mode is \"{}\", expected valid, same or pad", op, window.pad_mode);
   }
   return {{"stride", stride}, {"padding", padding}, {"dilation", dilation}};
 }

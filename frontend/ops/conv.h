@@ -19,7 +19,7 @@ struct Window2d {
 
 // The ops' attributes stride, padding and dilation of a window of this kernel over [.., H, W].
 Attrs window_attrs(const char* op, const Window2d& window, const Shape& input, int64_t kernel_h,
-                   int64_t kernel_w);
+                   int64_t kernel_w, const Where& where);
 
 // x [N, C, H, W] with weight [O, C / group, KH, KW] and bias [O].
 Tensor conv2d(const Operand& x, const Operand& weight, const Window2d& window = {},

@@ -1,5 +1,6 @@
 #include "frontend/ops/loss.h"
 
+#include "frontend/ops/call.h"
 #include "frontend/ops/ops.h"
 
 #include <numeric>
@@ -8,17 +9,17 @@ namespace ballast::ops {
 
 namespace {
 
-Tensor reduced(const Tensor& losses, const std::string& reduction) {
+// The open CallScope's line is the caller's.
+Tensor reduced(const char* op, const Tensor& losses, const std::string& reduction) {
   if (reduction == "mean") return reduce_mean(losses);
   if (reduction == "sum") return reduce_sum(losses);
   if (reduction == "none") return losses;
-  fail(BALLAST_INVALID_ARGUMENT, "[loss] reduction is \"{}\", expected mean, sum or none",
-       reduction);
+  refuse(Where::here(), "[{}] reduction is \"{}\", expected mean, sum or none", op, reduction);
 }
 
 void check_positive(const char* op, const char* name, double value) {
   if (!(value > 0)) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] {} is {}, expected more than 0", op, name, value);
+    refuse(Where::here(), "[{}] {} is {}, expected more than 0", op, name, value);
   }
 }
 
@@ -32,12 +33,12 @@ Tensor ended_log(const Tensor& x) {
 
 Tensor mse_loss(const Operand& x, const Operand& target, const std::string& reduction) {
   CallScope scope(x.where());
-  return reduced(square(x - target), reduction);
+  return reduced("mse_loss", square(x - target), reduction);
 }
 
 Tensor l1_loss(const Operand& x, const Operand& target, const std::string& reduction) {
   CallScope scope(x.where());
-  return reduced(abs(x - target), reduction);
+  return reduced("l1_loss", abs(x - target), reduction);
 }
 
 Tensor smooth_l1_loss(const Operand& x, const Operand& target, double beta,
@@ -45,7 +46,8 @@ Tensor smooth_l1_loss(const Operand& x, const Operand& target, double beta,
   CallScope scope(x.where());
   check_positive("smooth_l1_loss", "beta", beta);
   Tensor d = abs(x - target);
-  return reduced(select(less(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction);
+  return reduced("smooth_l1_loss", select(less(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta),
+                 reduction);
 }
 
 Tensor huber_loss(const Operand& x, const Operand& target, double delta,
@@ -54,13 +56,14 @@ Tensor huber_loss(const Operand& x, const Operand& target, double delta,
   check_positive("huber_loss", "delta", delta);
   Tensor d = abs(x - target);
   Tensor far = (d - 0.5 * delta) * delta;
-  return reduced(select(less_equal(d, delta), square(d) * 0.5, far), reduction);
+  return reduced("huber_loss", select(less_equal(d, delta), square(d) * 0.5, far), reduction);
 }
 
 Tensor binary_cross_entropy(const Operand& x, const Operand& target, const std::string& reduction) {
   CallScope scope(x.where());
   Tensor p = x.tensor(), t = target.tensor();
-  return reduced(-(t * ended_log(p) + (1.0 - t) * ended_log(1.0 - p)), reduction);
+  return reduced("binary_cross_entropy", -(t * ended_log(p) + (1.0 - t) * ended_log(1.0 - p)),
+                 reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
@@ -68,21 +71,23 @@ Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
   CallScope scope(x.where());
   Tensor logits = x.tensor(), t = target.as(logits.dtype());
   // Not softplus(x) - t x, which cancels where x is large and the answer right.
-  return reduced(t * softplus(-logits) + (1.0 - t) * softplus(logits), reduction);
+  return reduced("binary_cross_entropy_with_logits",
+                 t * softplus(-logits) + (1.0 - t) * softplus(logits), reduction);
 }
 
 Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction) {
   CallScope scope(x.where());
   Tensor log_p = x.tensor(), label = labels.tensor();
-  if (log_p.rank() != 2 || label.rank() != 1 || label.dtype() != DType::kI32) {
-    fail(BALLAST_INVALID_ARGUMENT, "[nll_loss] takes f32[B, C] and i32[B], got {} and {}",
-         to_string(log_p.type()), to_string(label.type()));
+  if (log_p.rank() != 2 || label.rank() != 1 || label.dtype() != DType::kI32 ||
+      label.shape()[0] != log_p.shape()[0]) {
+    refuse(x.where(), "[nll_loss] takes f32[B, C] and i32[B], got {} and {}",
+           to_string(log_p.type()), to_string(label.type()));
   }
   std::vector<int32_t> classes(static_cast<size_t>(log_p.shape()[1]));
   std::iota(classes.begin(), classes.end(), 0);
   Tensor row = Tensor::on_host(classes, {log_p.shape()[1]});
   Tensor is_label = equal(reshape(label, {label.shape()[0], 1}), row);
-  return reduced(-reduce_sum(select(is_label, log_p, 0.0), {1}), reduction);
+  return reduced("nll_loss", -reduce_sum(select(is_label, log_p, 0.0), {1}), reduction);
 }
 
 }  // namespace ballast::ops

@@ -12,13 +12,13 @@ namespace ballast::ops {
 namespace {
 
 Attrs pool_attrs(const char* op, const Tensor& x, std::vector<int64_t> kernel,
-                 const Window2d& window) {
+                 const Window2d& window, const Where& where) {
   if (kernel.size() == 1) kernel.push_back(kernel[0]);
   if (kernel.size() != 2) {
-    fail(BALLAST_INVALID_ARGUMENT, "[{}] kernel_size is {}, expected one or two numbers", op,
-         ballast::to_string(kernel));
+    refuse(where, "[{}] kernel_size is {}, expected one or two numbers", op,
+           ballast::to_string(kernel));
   }
-  Attrs attrs = window_attrs(op, window, x.shape(), kernel[0], kernel[1]);
+  Attrs attrs = window_attrs(op, window, x.shape(), kernel[0], kernel[1], where);
   attrs.emplace_back("kernel_size", kernel);
   return attrs;
 }
@@ -52,13 +52,14 @@ Tensor max_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
                   const Window2d& window) {
   Tensor tensor = x.tensor();
   return apply_primitive("max_pool2d", {tensor},
-                         pool_attrs("max_pool2d", tensor, kernel_size, window), x.where())[0];
+                         pool_attrs("max_pool2d", tensor, kernel_size, window, x.where()),
+                         x.where())[0];
 }
 
 Tensor avg_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size, const Window2d& window,
                   bool count_include_pad) {
   Tensor tensor = x.tensor();
-  Attrs attrs = pool_attrs("avg_pool2d", tensor, kernel_size, window);
+  Attrs attrs = pool_attrs("avg_pool2d", tensor, kernel_size, window, x.where());
   attrs.emplace_back("count_include_pad", int64_t{count_include_pad});
   return apply_primitive("avg_pool2d", {tensor}, attrs, x.where())[0];
 }

@@ -188,6 +188,9 @@ Tensor pad(const Operand& x, const Paddings& paddings, double value, const std::
 Tensor arange(double start, double stop, double step, DType dtype, Where where) {
   const double count = std::ceil((stop - start) / step);
   if (!(count < 9e15)) refuse(where, "[arange] {} to {} in steps of {}", start, stop, step);
+  if (dtype != DType::kF32 && dtype != DType::kI32 && dtype != DType::kI64) {
+    refuse(where, "[arange] dtype is {}, expected f32, i32 or i64", name_of(dtype));
+  }
   return apply_primitive("arange", {},
                          {{"count", static_cast<int64_t>(std::max(count, 0.0))},
                           {"start", start},

@@ -7,12 +7,24 @@
 
 namespace ballast::ops {
 
+namespace {
+
+void check_rank(const char* op, const Shape& shape, const Where& where) {
+  if (shape.size() <= BALLAST_MAX_RANK) return;
+  refuse(where, "[{}] shape {} has rank {}, at most {} is possible", op, to_string(shape),
+         shape.size(), BALLAST_MAX_RANK);
+}
+
+}  // namespace
+
 Tensor broadcast_to(const Operand& x, const Shape& shape) {
+  check_rank("broadcast_to", shape, x.where());
   return unary("broadcast_to", x, {{"shape", shape}});
 }
 
 Tensor reshape(const Operand& x, Shape shape) {
   Tensor tensor = x.tensor();
+  check_rank("reshape", shape, x.where());
   auto open = std::find(shape.begin(), shape.end(), -1);
   if (open != shape.end()) {
     *open = 1;
@@ -50,6 +62,7 @@ Tensor expand_dims(const Operand& x, int64_t axis) {
   }
   Shape shape = tensor.shape();
   shape.insert(shape.begin() + at, 1);
+  check_rank("expand_dims", shape, x.where());
   return apply_primitive("reshape", {tensor}, {{"shape", std::move(shape)}}, x.where())[0];
 }
 

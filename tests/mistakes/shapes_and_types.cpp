@@ -38,6 +38,10 @@ MISTAKE(INVALID_ARGUMENT, "a reshape with two free extents",
         "extents count elements; only reshape takes a -1, and one at most",
         ops::reshape(f32({2, 3}), {-1, -1}););
 
+MISTAKE(INVALID_ARGUMENT, "a reshape to too many dimensions",
+        "[reshape] shape [1, 1, 1, 1, 1, 1, 1, 1, 2] has rank 9, at most 8 is possible (at {line})",
+        ops::reshape(f32({2}), {1, 1, 1, 1, 1, 1, 1, 1, 2}););
+
 MISTAKE(INVALID_ARGUMENT, "a broadcast to a smaller shape",
         "[broadcast_to] cannot broadcast to [3]; inputs are f32[2, 3] (at {line})",
         ops::broadcast_to(f32({2, 3}), {3}););
@@ -121,6 +125,10 @@ MISTAKE(INVALID_ARGUMENT, "a way to pad that does not exist",
 MISTAKE(INVALID_ARGUMENT, "a range by steps of zero", "[arange] 0 to 1 in steps of 0 (at {line})",
         ops::arange(0, 1, 0););
 
+MISTAKE(INVALID_ARGUMENT, "a range of booleans",
+        "[arange] dtype is bool, expected f32, i32 or i64 (at {line})",
+        ops::arange(0, 2, 1, DType::kBool););
+
 MISTAKE(INVALID_ARGUMENT, "indices that are no whole numbers",
         "[gather] indices are f32, expected i32 or i64; inputs are f32[2, 3], f32[4] (at {line})\n "
         " hint: ops::cast(indices, DType::kI32)",
@@ -140,6 +148,33 @@ MISTAKE(INVALID_ARGUMENT, "updates that do not fit the rows",
         "[index_add] updates are f32[2], expected f32[3]; inputs are f32[2, 3], i32[], f32[2] (at "
         "{line})",
         ops::index_add(f32({2, 3}), i32({}), f32({2})););
+
+MISTAKE(INVALID_ARGUMENT, "a convolution with weights of rank 3",
+        "[conv2d] weight is f32[4, 3, 3], expected rank 4 (at {line})",
+        ops::conv2d(f32({1, 3, 8, 8}), f32({4, 3, 3})););
+
+MISTAKE(INVALID_ARGUMENT, "a way to pad a convolution that does not exist",
+        "[conv2d] pad_mode is \"full\", expected valid, same or pad (at {line})",
+        ops::conv2d(f32({1, 3, 8, 8}), f32({4, 3, 3, 3}), ops::Window2d{{1}, "full"}););
+
+MISTAKE(INVALID_ARGUMENT, "padding that the pad_mode does not use",
+        "[conv2d] padding is [1, 1, 1, 1], which needs pad_mode \"pad\", not \"valid\" (at {line})",
+        ops::conv2d(f32({1, 3, 8, 8}), f32({4, 3, 3, 3}), ops::Window2d{{1}, "valid", {1}}););
+
+MISTAKE(INVALID_ARGUMENT, "an image without its batch axis, padded to its own size",
+        "[conv2d] pad_mode \"same\" needs rank 4, two strides of at least 1 and two dilations, got "
+        "shape [3, 8, 8], stride [1, 1], dilation [1, 1] (at {line})\n  hint: images are [batch, "
+        "channels, height, width]; ops::expand_dims(x, 0) adds a batch",
+        ops::conv2d(f32({3, 8, 8}), f32({4, 3, 3, 3}), ops::Window2d{{1}, "same"}););
+
+MISTAKE(INVALID_ARGUMENT, "a pooling kernel of three extents",
+        "[max_pool2d] kernel_size is [2, 2, 2], expected one or two numbers (at {line})",
+        ops::max_pool2d(f32({1, 3, 4, 4}), {2, 2, 2}););
+
+MISTAKE(INVALID_ARGUMENT, "adaptive pooling to one extent",
+        "[adaptive_avg_pool2d] input is f32[1, 3, 4, 4], output_size [2]; expected planes with "
+        "elements and two extents of at least 1 (at {line})",
+        ops::adaptive_avg_pool2d(f32({1, 3, 4, 4}), {2}););
 
 MISTAKE(INVALID_ARGUMENT, "a convolution with weights for other channels",
         "[conv2d] the weights [4, 3, 3, 3] are for 3 channels per group, the input has 6; inputs "

@@ -62,6 +62,18 @@ MISTAKE(INVALID_ARGUMENT, "a loss reduced by an unknown word",
         "[loss] reduction is \"average\", expected mean, sum or none (at {line})",
         nn::MSELoss("average")(f32({2}), f32({2})););
 
+MISTAKE(INVALID_ARGUMENT, "a loss function reduced by an unknown word",
+        "[l1_loss] reduction is \"average\", expected mean, sum or none (at {line})",
+        ops::l1_loss(f32({2}), f32({2}), "average"););
+
+MISTAKE(INVALID_ARGUMENT, "a Huber loss without its parabola",
+        "[huber_loss] delta is 0, expected more than 0 (at {line})",
+        ops::huber_loss(f32({2}), f32({2}), 0););
+
+MISTAKE(INVALID_ARGUMENT, "labels of another batch",
+        "[nll_loss] takes f32[B, C] and i32[B], got f32[3, 2] and i32[1] (at {line})",
+        ops::nll_loss(f32({3, 2}), Tensor::zeros({1}, DType::kI32)););
+
 // ---- parameters and optimizers
 
 MISTAKE(INVALID_ARGUMENT, "a parameter assigned another shape",
