@@ -22,12 +22,11 @@ Parameter make_parameter(const std::vector<int64_t>& state) {
 
 Generator::Generator(uint64_t seed) : impl_(std::make_shared<Impl>()) { impl_->seed = seed; }
 
-const Parameter& Generator::parameter() const {
-  std::lock_guard lock(impl_->mutex);
+Parameter Generator::parameter() const {
   Parameter& parameter = impl_->parameter;
   if (!parameter.defined()) {
     parameter = make_parameter({static_cast<int64_t>(impl_->seed), 0});
-  } else if (const BufferPtr& held = parameter.bound_buffer(false); held->device() != device()) {
+  } else if (const BufferPtr held = parameter.bound_buffer(false); held->device() != device()) {
     // The current device is another one since: the sequence goes on there.
     parameter = make_parameter(Tensor::of_buffer(parameter.type(), held).to_host<int64_t>());
   }
@@ -35,20 +34,25 @@ const Parameter& Generator::parameter() const {
 }
 
 void Generator::set_seed(uint64_t seed) {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->seed = seed;
-    if (!impl_->parameter.defined()) return;
-  }
-  set_state(Tensor::on_host(std::vector<int64_t>{static_cast<int64_t>(seed), 0}, {2}));
+  std::lock_guard lock(impl_->mutex);
+  impl_->seed = seed;
+  if (!impl_->parameter.defined()) return;
+  parameter().assign(Tensor::on_host(std::vector<int64_t>{static_cast<int64_t>(seed), 0}, {2}));
 }
 
-Tensor Generator::state() const { return parameter().value(); }
+Tensor Generator::state() const {
+  std::lock_guard lock(impl_->mutex);
+  return parameter().value();
+}
 
-void Generator::set_state(const Tensor& state) { parameter().assign(state); }
+void Generator::set_state(const Tensor& state) {
+  std::lock_guard lock(impl_->mutex);
+  parameter().assign(state);
+}
 
 Tensor Generator::next(int64_t elements) {
-  const Parameter& state = parameter();
+  std::lock_guard lock(impl_->mutex);  // from the read to the assignment
+  const Parameter state = parameter();
   Tensor key = state.value();
   state.assign(
       apply_primitive("random_advance", {key}, {{"blocks", (elements + 3) / 4}}, Where::here())[0]);

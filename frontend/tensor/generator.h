@@ -1,7 +1,8 @@
 // Generator: where random numbers come from. Its state {seed, offset} is a parameter on the device:
 // every draw reads it and assigns the advanced one, so that eager calls, jitted calls and sunk
 // steps give the same numbers, and a step compiled once draws new ones every time. Copies share the
-// state. Creating it is cheap: the state comes into being at the first draw, on the current device.
+// state. Thread-safe: no two eager calls draw the same numbers. Creating it is cheap: the state
+// comes into being at the first draw, on the current device.
 #pragma once
 
 #include "frontend/tensor/parameter.h"
@@ -25,7 +26,7 @@ class Generator {
 
  private:
   struct Impl;
-  const Parameter& parameter() const;
+  Parameter parameter() const;  // once the state is locked
   std::shared_ptr<Impl> impl_;
 };
 

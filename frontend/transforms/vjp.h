@@ -48,12 +48,14 @@ enum class GradOf { kNone, kOne, kMany };
 template <class F, GradOf kInputs, bool kWeights, bool kValue>
 class GradFunction {
  public:
-  GradFunction(F fn, GradRequest request) : fn_(std::move(fn)), request_(std::move(request)) {}
+  GradFunction(F fn, GradRequest request)
+      : fn_(std::move(fn)),
+        request_(std::move(request)),
+        compiled_(std::make_shared<JitCache>(JitOptions{}, "gradient function")) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
     if (!compiles_calls()) return differentiate(args...);
-    if (!compiled_) compiled_ = std::make_shared<JitCache>(JitOptions{}, "gradient function");
     auto differentiated = [this](const auto&... traced) { return differentiate(traced...); };
     return call_compiled(*compiled_, differentiated, request_.where, args...);
   }
