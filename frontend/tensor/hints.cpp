@@ -24,6 +24,7 @@ constexpr Hint kHints[] = {
      "ops::transpose, turn one round"},
     {"float inputs need one dtype", "ops::cast converts one of them"},
     {"does not take these dtypes", "ops::cast converts one of them"},
+    {"does not fit the tensor of", "ops::cast(x, DType::kI64) makes room for it"},
     {"[operand]", "ops::cast(x, DType::kF32) makes room for a fraction"},
     {"cannot reshape to",
      "the number of elements stays as it is; one extent may be -1, which is what is left"},

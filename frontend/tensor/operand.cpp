@@ -4,6 +4,11 @@ namespace ballast {
 
 namespace {
 
+bool fits(int64_t value, DType dtype) {
+  if (dtype == DType::kU8) return value >= 0 && value <= UINT8_MAX;
+  return dtype != DType::kI32 || (value >= INT32_MIN && value <= INT32_MAX);
+}
+
 thread_local bool has_scope = false;
 thread_local Where scope;
 
@@ -15,7 +20,13 @@ Tensor Operand::as(DType dtype) const {
     fail(BALLAST_INVALID_ARGUMENT, "[operand] {} stands beside a tensor of {} (at {})", number_,
          name_of(dtype), to_string(where_));
   }
-  return Tensor::scalar(number_, dtype);
+  if (is_float(dtype) || dtype == DType::kBool) return Tensor::scalar(number_, dtype);
+  if (!whole_ || !fits(*whole_, dtype)) {
+    fail(BALLAST_INVALID_ARGUMENT,
+         "[operand] {:.0f} does not fit the tensor of {} beside it (at {})", number_,
+         name_of(dtype), to_string(where_));
+  }
+  return Tensor::whole(*whole_, dtype);
 }
 
 CallScope::CallScope(const Where& where, bool is_override)

@@ -4,6 +4,7 @@
 #include "frontend/program/program.h"
 #include "frontend/program/trace.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -40,9 +41,15 @@ const SharedType& scalar_type(DType dtype) {
   return types.at(static_cast<size_t>(dtype));
 }
 
+void check_extents(const char* name, const TensorType& type) {
+  if (std::all_of(type.shape.begin(), type.shape.end(), [](int64_t n) { return n >= 0; })) return;
+  fail(BALLAST_INVALID_ARGUMENT, "[{}] {} has a negative extent", name, to_string(type));
+}
+
 }  // namespace
 
 Tensor Tensor::on_host_bytes(std::vector<uint8_t> bytes, TensorType type) {
+  check_extents("on_host", type);
   if (bytes.size() != type.bytes()) {
     fail(BALLAST_INVALID_ARGUMENT, "[on_host] {} bytes given, {} needs {}", bytes.size(),
          ballast::to_string(type), type.bytes());
@@ -86,6 +93,7 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
   if (shape.empty()) return scalar(value, dtype);
   if (Trace::current()) return ops::broadcast_to(scalar(value, dtype), shape);
   TensorType type{dtype, shape};
+  check_extents("full", type);
   BufferPtr buffer = device()->allocate(type.bytes());
   buffer->device()->fill(*buffer, encode(value, dtype));
   return of_buffer(std::move(type), std::move(buffer));
@@ -93,6 +101,13 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
 
 Tensor Tensor::scalar(double value, DType dtype) {
   return of_host(encode(value, dtype), scalar_type(dtype));
+}
+
+Tensor Tensor::whole(int64_t value, DType dtype) {
+  if (dtype != DType::kI64) return scalar(static_cast<double>(value), dtype);
+  std::vector<uint8_t> bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return of_host(std::move(bytes), scalar_type(dtype));
 }
 
 const Tensor::Node& Tensor::node() const {
@@ -206,21 +221,33 @@ std::vector<uint8_t> Tensor::host_bytes_as(DType wanted, const Where& where) con
 }
 
 Tensor Tensor::as_host(DType to) const {
-  std::vector<uint8_t> from = to_host_bytes(), converted;
-  for (size_t at = 0; at < from.size(); at += size_of(dtype())) {
-    std::vector<uint8_t> element = encode(decode(from.data() + at, dtype()), to);
-    converted.insert(converted.end(), element.begin(), element.end());
+  const std::vector<uint8_t> from = to_host_bytes();
+  const size_t step = size_of(dtype()), step_to = size_of(to);
+  std::vector<uint8_t> converted(from.size() / step * step_to);
+  for (size_t i = 0; i < from.size() / step; ++i) {
+    encode(decode(from.data() + i * step, dtype()), to, converted.data() + i * step_to);
   }
   return on_host_bytes(std::move(converted), {to, shape()});
 }
 
 namespace {
 
+void append_element(std::string& out, const uint8_t* bytes, DType dtype) {
+  if (dtype == DType::kI64) {
+    int64_t value = 0;
+    std::memcpy(&value, bytes, sizeof(value));
+    out += std::to_string(value);
+  } else if (is_float(dtype)) {
+    out += fmt::format("{:g}", decode(bytes, dtype));
+  } else {
+    out += std::to_string(static_cast<int64_t>(decode(bytes, dtype)));
+  }
+}
+
 void print(std::string& out, const uint8_t* bytes, const TensorType& type, size_t axis,
            int64_t offset) {
   if (axis == type.shape.size()) {
-    uint64_t size = size_of(type.dtype);
-    out += fmt::format("{:g}", decode(bytes + static_cast<uint64_t>(offset) * size, type.dtype));
+    append_element(out, bytes + static_cast<uint64_t>(offset) * size_of(type.dtype), type.dtype);
     return;
   }
   constexpr int64_t kShown = 8;  // per axis

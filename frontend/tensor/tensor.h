@@ -1,6 +1,7 @@
 // Tensor: an immutable dense row-major array, shared by its copies. Its value lies on the device,
 // in host memory (a batch: handed to the device where it is used), or does not exist yet (it stands
 // for a variable of a function being traced). Device work is asynchronous; reading a value waits.
+// Threads may share tensors; only donating one is for a thread that alone uses it.
 #pragma once
 
 #include "frontend/backend/backend.h"
@@ -43,6 +44,7 @@ class Tensor {
   static Tensor ones(const Shape& shape, DType dtype = DType::kF32);
   static Tensor full(const Shape& shape, double value, DType dtype = DType::kF32);
   static Tensor scalar(double value, DType dtype = DType::kF32);
+  static Tensor whole(int64_t value, DType dtype);  // a scalar; exact where an i64 is meant
 
   bool defined() const { return node_ != nullptr; }
   const TensorType& type() const;

@@ -104,10 +104,8 @@ struct Narrow {
 constexpr Narrow kBF16Format{8, -126}, kF16Format{11, -14};
 
 template <class T>
-std::vector<uint8_t> bytes_of(T value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
+void write(uint8_t* bytes, T value) {
+  std::memcpy(bytes, &value, sizeof(T));
 }
 
 // As the op cast: toward zero, the nearest there is, 0 of a NaN.
@@ -125,26 +123,32 @@ T whole(double value) {
 
 }  // namespace
 
-std::vector<uint8_t> encode(double value, DType dtype) {
+void encode(double value, DType dtype, uint8_t* bytes) {
   switch (dtype) {
     case DType::kF32:
-      return bytes_of(static_cast<float>(value));
+      return write(bytes, static_cast<float>(value));
     case DType::kF64:
-      return bytes_of(value);
+      return write(bytes, value);
     case DType::kBF16:
-      return bytes_of(kBF16Format.encode(value));
+      return write(bytes, kBF16Format.encode(value));
     case DType::kF16:
-      return bytes_of(kF16Format.encode(value));
+      return write(bytes, kF16Format.encode(value));
     case DType::kI32:
-      return bytes_of(whole<int32_t>(value));
+      return write(bytes, whole<int32_t>(value));
     case DType::kI64:
-      return bytes_of(whole<int64_t>(value));
+      return write(bytes, whole<int64_t>(value));
     case DType::kU8:
-      return bytes_of(whole<uint8_t>(value));
+      return write(bytes, whole<uint8_t>(value));
     case DType::kBool:
-      return bytes_of(static_cast<uint8_t>(value != 0));
+      return write(bytes, static_cast<uint8_t>(value != 0));
   }
   fail(BALLAST_INVALID_ARGUMENT, "[scalar] {} is no element type", static_cast<int>(dtype));
+}
+
+std::vector<uint8_t> encode(double value, DType dtype) {
+  std::vector<uint8_t> bytes(size_of(dtype));
+  encode(value, dtype, bytes.data());
+  return bytes;
 }
 
 double decode(const uint8_t* bytes, DType dtype) {

@@ -45,6 +45,7 @@ bool is_float(DType dtype);  // f32, f64, bf16 or f16
 
 // One element as bytes and back. Narrow floats round to nearest even, integers as the op cast does.
 std::vector<uint8_t> encode(double value, DType dtype);
+void encode(double value, DType dtype, uint8_t* bytes);
 double decode(const uint8_t* bytes, DType dtype);
 
 // The element type that holds a C++ type.
