@@ -1,5 +1,5 @@
-// Process-wide settings: execution mode, jit level, device. Thread-safe; read when a function is
-// compiled, so a change affects later compilations only.
+// Process-wide settings: execution mode, jit level, device. Thread-safe. Read at every call: a
+// function that was jitted under another level or device is compiled anew, and once for each.
 #pragma once
 
 #include "frontend/backend/backend.h"

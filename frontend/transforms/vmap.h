@@ -1,6 +1,6 @@
-// vmap: a function of one example becomes a function of many at once. Every primitive has a rule
-// for operands with one axis more (frontend/transforms/vmap_rules.h); what has none runs example by
-// example. Works eagerly and inside jit, grad and every other transform.
+// vmap: a function of one example becomes a function of many at once. Primitives have rules
+// for operands with one axis more (frontend/transforms/vmap_rules.h); one without a rule runs
+// example by example. Works eagerly and inside jit, grad and every other transform.
 //
 // Random numbers: one key for all examples gives each the same numbers; keys may be mapped like
 // other arguments. A generator that the function draws from gives each example numbers of its own,
