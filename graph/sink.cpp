@@ -51,6 +51,18 @@ class Window {
   uint64_t unmarked_ = 0;  // steps since the last mark
 };
 
+// A request to cancel holds until a run has ended: one that begins just then is stopped too.
+class Consumed {
+ public:
+  explicit Consumed(CancelFlag& flag) : flag_(flag) {}
+  ~Consumed() { flag_ = false; }
+  Consumed(const Consumed&) = delete;
+  Consumed& operator=(const Consumed&) = delete;
+
+ private:
+  CancelFlag& flag_;
+};
+
 void check_cancelled(const CancelFlag& is_cancelled, uint64_t step) {
   if (is_cancelled) fail(Code::kCancelled, "[sink_run] cancelled after {} steps", step);
 }
@@ -164,10 +176,10 @@ void Sink::run(device::Stream& stream, uint64_t n_steps, const std::vector<Queue
          graph.inputs().size(), graph.outputs().size(), inputs.size(), outputs.size());
   }
   const Executable::Busy busy(*executable_);
+  const Consumed request(is_cancelled_);
   executable_->follow_last_run(stream);
   executable_->check_states();
   steps_done_ = 0;
-  is_cancelled_ = false;
   std::vector<Lane> from = input_lanes(stream, inputs), to = output_lanes(outputs);
   std::vector<BufferPtr> queues;
   for (auto* lanes : {&from, &to}) {

@@ -35,7 +35,7 @@ class Sink {
            const CancelFlag* is_cancelled = nullptr);
   uint64_t progress() const { return steps_done_; }
   // From another thread: the run stops before its next step, or the next iteration of a loop in its
-  // step, whose states are then those of the step before.
+  // step, whose states are then those of the step before. If there is none, the next run stops.
   void cancel() { is_cancelled_ = true; }
   Executable& executable() const { return *executable_; }
   SinkInfo info() const;

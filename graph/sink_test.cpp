@@ -136,6 +136,18 @@ void expect_cancel(Regression s) {
   EXPECT_EQ(sink.progress(), 5u);
 }
 
+TEST(Sink, ARequestToCancelHoldsUntilARunHasEnded) {
+  Regression s(Replay::kList);
+  Sink sink(s.exe, kSlots);
+  const Queue qx{nullptr, s.x.data(), kSlots}, qt{nullptr, s.t.data(), kSlots};
+  sink.cancel();
+  expect_error(Code::kCancelled, "cancelled after 0 steps", [&] {
+    sink.run(test_device()->default_stream(), 5, {qx, qt}, {{}});
+  });
+  sink.run(test_device()->default_stream(), 5, {qx, qt}, {{}});
+  EXPECT_EQ(sink.progress(), 5u);
+}
+
 TEST(Sink, CancelStopsAtAStep) { expect_cancel(Regression(Replay::kList)); }
 
 TEST(Sink, CancelStopsWorkersAtAStep) {

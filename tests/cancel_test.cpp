@@ -1,10 +1,12 @@
 // A sunk run that is stopped leaves the state of its last whole step.
 #include "frontend/ballast_frontend.h"
+#include "frontend/test_support.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -55,6 +57,32 @@ TEST(CancelTest, StopsWithinAWhileLoop) {
   EXPECT_NE(message.find("(at cancel_test.cpp:"), std::string::npos) << message;
   loop(1, each(Tensor::on_host<float>({2}, {1})));
   EXPECT_EQ(steps.value().item<float>(), 3 + done);
+}
+
+// One request, while the step is being traced for the first time; it does not wait for that.
+TEST(CancelTest, StopsACallThatIsStillCompiling) {
+  std::promise<void> is_tracing, is_cancelled;
+  bool is_first = true;
+  auto loop = sink(jit([&](Tensor x) {
+    if (is_first) {
+      is_tracing.set_value();
+      EXPECT_EQ(is_cancelled.get_future().wait_for(std::chrono::seconds(10)),
+                std::future_status::ready);
+    }
+    is_first = false;
+    return x + 1;
+  }));
+  loop.cancel();  // without a call it does nothing
+  std::thread other([&] {
+    is_tracing.get_future().wait();
+    loop.cancel();
+    is_cancelled.set_value();
+  });
+  EXPECT_EQ(message_of(BALLAST_CANCELLED, [&] { loop(3, repeat(Tensor::scalar(1))); })
+                .rfind("[sink_run] cancelled after 0 steps", 0),
+            0u);
+  other.join();
+  EXPECT_EQ(loop(3, repeat(Tensor::scalar(1))).to_host<float>(), std::vector<float>(3, 2));
 }
 
 TEST(CancelTest, StopsBetweenSteps) {

@@ -4,6 +4,7 @@
 #include "frontend/modes/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ballast {
 
@@ -74,9 +75,30 @@ void Compiled::bind_state(State& state, size_t index, const BufferPtr& buffer) {
 void Compiled::bind_states() {
   size_t index = donated_states_.size();
   for (State& state : states_) {
-    bind_state(state, index++, state.parameter.bound_buffer(state.is_updated));
+    states_in_use_.push_back(state.parameter.bound_buffer(state.is_updated));
+    bind_state(state, index++, states_in_use_.back());
   }
 }
+
+void Compiled::release_states() {
+  for (size_t i = 0; i < states_in_use_.size(); ++i) {
+    if (states_[i].is_updated) states_[i].parameter.end_write();
+  }
+  states_in_use_.clear();
+}
+
+// Binds the parameters for one call. Other threads may read and assign them meanwhile: what is
+// bound stays allocated, and is not given to readers while it is written.
+class Compiled::StatesInUse {
+ public:
+  explicit StatesInUse(Compiled& compiled) : release_{compiled} { compiled.bind_states(); }
+
+ private:
+  struct Release {
+    Compiled& compiled;
+    ~Release() { compiled.release_states(); }
+  } release_;
+};
 
 // Returns the memory of the outputs that take an argument's, null for others.
 std::vector<BufferPtr> Compiled::bind_donated(const std::vector<Tensor>& arguments) {
@@ -119,7 +141,7 @@ BufferPtr Compiled::take_output(Output& output, uint64_t n) {
 
 std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments, const Where& where) {
   std::lock_guard lock(mutex_);
-  bind_states();
+  const StatesInUse states(*this);
   bind_inputs(arguments);
   std::vector<BufferPtr> buffers = bind_donated(arguments);
   output_bindings_.clear();
@@ -145,10 +167,13 @@ std::vector<Tensor> Compiled::run(const std::vector<Tensor>& arguments, const Wh
   return results;
 }
 
+void Compiled::release_sink() {
+  if (ballast_sink* sink = std::exchange(sink_, nullptr)) check(plugin().sink->sink_release(sink));
+}
+
 void Compiled::ensure_sink(uint64_t slots) {
   if (sink_ && slots <= sink_slots_) return;
-  if (sink_) check(plugin().sink->sink_release(sink_));
-  sink_ = nullptr;
+  release_sink();
   ballast_sink_options options = BALLAST_INIT(ballast_sink_options);
   options.max_slots = slots;
   check(plugin().sink->sink_create(executable_, &options, &sink_));
@@ -177,13 +202,17 @@ void check_queue(const Queue& queue, uint64_t n, size_t number) {
 
 }  // namespace
 
-std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& queues) {
+std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& queues,
+                                       Cancellation& cancellation) {
   std::lock_guard lock(mutex_);
   if (!donated_.empty()) {
     fail(BALLAST_INVALID_ARGUMENT, "[sink] {} is donated, but a queue keeps its values",
          *donated_[0].name);
   }
-  bind_states();
+  if (n == 0) {
+    fail(BALLAST_INVALID_ARGUMENT, "[sink] a run of 0 steps was asked for, expected 1 or more");
+  }
+  const StatesInUse states(*this);
   std::vector<Queue> all = queues;
   for (const auto& captured : program_.captured) all.push_back(repeat(captured.value));
   ensure_sink(host_slots(all));
@@ -202,11 +231,12 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
     outputs.back().buffer = buffers.back()->handle();
     outputs.back().slots = n;
   }
-  running_ = sink_;
+  cancellation.start(sink_);
   ballast_error* error = plugin().sink->sink_run(
       sink_, device_->stream(), n, inputs.data(), inputs.size(), sizeof(ballast_queue_binding),
       outputs.data(), outputs.size(), sizeof(ballast_queue_binding));
-  running_ = nullptr;
+  // A request that came too late for this run must not stop the next one.
+  if (cancellation.stop(sink_)) release_sink();
   check(error);
   std::vector<Tensor> results;
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -215,10 +245,6 @@ std::vector<Tensor> Compiled::run_sink(uint64_t n, const std::vector<Queue>& que
     results.push_back(Tensor::of_buffer(std::move(type), std::move(buffers[i])));
   }
   return results;
-}
-
-void Compiled::cancel() {
-  if (ballast_sink* sink = running_) check(plugin().sink->sink_cancel(sink));
 }
 
 CompiledInfo Compiled::info() {

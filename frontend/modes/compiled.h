@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/backend/binding.h"
+#include "frontend/modes/cancellation.h"
 #include "frontend/modes/context.h"
 #include "frontend/modes/donation.h"
 #include "frontend/program/program.h"
@@ -11,7 +12,6 @@
 #include <ballast/graph.h>
 #include <ballast/sink.h>
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -69,12 +69,10 @@ class Compiled {
 
   // `where`: the call that errors about what it donates name.
   std::vector<Tensor> run(const std::vector<Tensor>& arguments, const Where& where = {});
-  // n steps in one ABI call; outputs are stacked: [n, ...].
-  std::vector<Tensor> run_sink(uint64_t n, const std::vector<Queue>& queues);
-  // From another thread: stops the run_sink in progress, if there is one, before its next step or
-  // the next iteration of a loop in its step. It throws BALLAST_CANCELLED, and parameters have the
-  // values of the last whole step.
-  void cancel();
+  // n steps in one ABI call; outputs are stacked: [n, ...]. Stopped, it throws BALLAST_CANCELLED,
+  // and parameters have the values of the last whole step.
+  std::vector<Tensor> run_sink(uint64_t n, const std::vector<Queue>& queues,
+                               Cancellation& cancellation);
 
   const Program& program() const { return program_; }
   const std::vector<Donated>& donated() const { return donated_; }
@@ -84,10 +82,13 @@ class Compiled {
   struct State;  // a parameter, and the buffer that is bound for it
   struct Output;
   void bind_state(State& state, size_t index, const BufferPtr& buffer);
+  class StatesInUse;
   void bind_states();
+  void release_states();
   void bind_inputs(const std::vector<Tensor>& arguments);
   std::vector<BufferPtr> bind_donated(const std::vector<Tensor>& arguments);
   void ensure_sink(uint64_t slots);
+  void release_sink();
   BufferPtr take_output(Output& output, uint64_t n);
 
   Program program_;
@@ -96,11 +97,11 @@ class Compiled {
   std::mutex mutex_;
   ballast_executable* executable_ = nullptr;
   ballast_sink* sink_ = nullptr;
-  std::atomic<ballast_sink*> running_{nullptr};  // sink_ while it runs
   uint64_t sink_slots_ = 0;
   std::vector<Donated> donated_;
   std::vector<State> donated_states_;  // of those that have an output; they come first
   std::vector<State> states_;
+  std::vector<BufferPtr> states_in_use_;  // of those that are bound for the call in progress
   std::vector<Output> outputs_;
   // What one run binds; members, so that a run needs no memory for it.
   InputBindings<ballast_binding> input_bindings_;

@@ -165,11 +165,6 @@ std::vector<Tensor> JitCache::run(const Entry& entry, const std::vector<Tensor>&
   return entry.compiled->run(leaves, where);
 }
 
-void JitCache::cancel() {
-  std::lock_guard lock(mutex_);
-  for (const auto& entry : entries_) entry->compiled->cancel();
-}
-
 size_t JitCache::compile_count() const {
   std::lock_guard lock(mutex_);
   return compile_count_;

@@ -3,7 +3,10 @@
 // that is one ABI call. Copies of a Jit share their cache. Inside another trace a jitted function
 // is simply inlined. Parameters that the function reads are state; other tensors and numbers it
 // closes over are bound as they were when it was traced. Why it was traced again is told by
-// retrace_reason(), and on stderr where $BALLAST_VERBOSE is set.
+// retrace_reason(), and on stderr where $BALLAST_VERBOSE is set. All that was compiled is kept for
+// as long as the jitted function lives, and found by looking through it from what was used last:
+// pad arguments whose shapes vary without bound. Thread-safe: one thread compiles while others
+// wait, and calls of one signature take turns.
 #pragma once
 
 #include "frontend/modes/compiled.h"
@@ -83,7 +86,7 @@ class JitCache {
                           const Where& where) const;
   // Throws if the argument `number`, which is a parameter, is to be donated.
   void check_donates_no_parameter(size_t number) const;
-  void cancel();  // see Compiled
+  Cancellation& cancellation() { return cancellation_; }
   size_t compile_count() const;
   std::shared_ptr<Entry> last() const;  // the entry used last; throws if there is none
   // Why find() compiled last: what differs from the call before that. "it is the first call",
@@ -103,6 +106,7 @@ class JitCache {
   std::vector<std::shared_ptr<Entry>> entries_;  // the one used last in front
   size_t compile_count_ = 0;
   std::string reason_;
+  Cancellation cancellation_;
 };
 
 // Whether a call of a cell, a gradient function or an optimizer is compiled by itself: the
@@ -225,7 +229,7 @@ class Jit {
         arguments);
   }
 
-  void cancel() { cache_->cancel(); }  // sunk runs: see Sink
+  Cancellation& cancellation() const { return cache_->cancellation(); }  // of sunk runs: see Sink
   size_t compile_count() const { return cache_->compile_count(); }
   std::string retrace_reason() const { return cache_->retrace_reason(); }  // see JitCache
   // Of the signature used last.

@@ -3,10 +3,11 @@
 //   Tensor losses = loop(100, each(images), repeat(label));   // losses[i] is step i's result
 //   auto epoch = data_sink(train_step, dataset, 100);
 //   Tensor losses = epoch();                                  // the dataset's next 100 batches
-// A run is asynchronous; reading a result waits for it. cancel() stops one from another thread:
-// before its next step, or the next iteration of a while_loop or scan in its step (but what is one
-// launch, as a small scan, ends first). The call then throws BALLAST_CANCELLED, and parameters have
-// the values that they had after the last whole step.
+// A run is asynchronous; reading a result waits for it. cancel() stops the call in progress, if
+// there is one, from another thread: when its step has been compiled, before its next step, or the
+// next iteration of a while_loop or scan in its step (but what is one launch, as a small scan, ends
+// first). The call then throws BALLAST_CANCELLED, and parameters have the values that they had
+// after the last whole step.
 #pragma once
 
 #include "frontend/data/dataset.h"
@@ -42,12 +43,13 @@ class Sink {
     return at_line(steps.where, [&] { return run_at_line(steps.count, queues); });
   }
 
-  void cancel() { step_.cancel(); }
+  void cancel() { step_.cancellation().request(); }
   CompiledInfo info() const { return step_.info(); }
 
  private:
   template <size_t kCount>
   auto run_at_line(uint64_t n, const std::array<Queue, kCount>& queues) {
+    const Cancellation::Call call(step_.cancellation());
     std::array<Tensor, kCount> arguments;
     using Value = std::decay_t<decltype(std::apply(std::declval<F&>(), arguments))>;
     std::vector<TensorType> types;
@@ -55,7 +57,7 @@ class Sink {
     auto entry = step_.compile(types, std::vector<size_t>(kCount, 1), arguments);
     return with_leaves(
         std::any_cast<const Value&>(entry->prototype),
-        entry->compiled->run_sink(n, std::vector<Queue>(queues.begin(), queues.end())));
+        entry->compiled->run_sink(n, {queues.begin(), queues.end()}, step_.cancellation()));
   }
 
   Jit<F> step_;

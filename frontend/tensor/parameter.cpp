@@ -3,6 +3,8 @@
 #include "frontend/program/token.h"
 #include "frontend/program/trace.h"
 
+#include <mutex>
+
 namespace ballast {
 
 // The buffer is held directly, not through a Tensor: every tensor read from the parameter is then
@@ -11,7 +13,9 @@ struct Parameter::Node {
   std::string name;
   bool requires_grad = true;
   TensorType type;
+  std::mutex mutex;  // of what follows
   BufferPtr buffer;
+  int writers = 0;  // calls that are being submitted and write into the buffer
 };
 
 Parameter::Parameter(const Tensor& value, std::string name, bool requires_grad)
@@ -22,22 +26,28 @@ Parameter::Parameter(const Tensor& value, std::string name, bool requires_grad)
   node_->buffer = value.buffer();
 }
 
-const std::string& Parameter::name() const { return node_->name; }
+Parameter::Node& Parameter::node() const {
+  if (!node_) fail(BALLAST_INVALID_ARGUMENT, "[parameter] the parameter is undefined");
+  return *node_;
+}
 
-void Parameter::set_name(std::string name) const { node_->name = std::move(name); }
+const std::string& Parameter::name() const { return node().name; }
 
-const TensorType& Parameter::type() const { return node_->type; }
+void Parameter::set_name(std::string name) const { node().name = std::move(name); }
 
-bool Parameter::requires_grad() const { return node_->requires_grad; }
+const TensorType& Parameter::type() const { return node().type; }
+
+bool Parameter::requires_grad() const { return node().requires_grad; }
 
 void Parameter::set_requires_grad(bool requires_grad) const {
-  node_->requires_grad = requires_grad;
+  node().requires_grad = requires_grad;
 }
 
 Tensor Parameter::value() const {
-  if (!node_) fail(BALLAST_INVALID_ARGUMENT, "[parameter] the parameter is undefined");
+  Node& self = node();
   if (Trace* trace = Trace::current()) return trace->read(*this);
-  return Tensor::of_buffer(node_->type, node_->buffer);
+  std::lock_guard lock(self.mutex);
+  return Tensor::of_buffer(self.type, self.writers > 0 ? copy_of(*self.buffer) : self.buffer);
 }
 
 void Parameter::assign(const Tensor& value, Where where) const {
@@ -49,14 +59,26 @@ void Parameter::assign(const Tensor& value, Where where) const {
   if (Trace* trace = Trace::current()) {
     trace->assign(*this, value);
   } else if (!is_token(type())) {  // which has no value; threads share one
-    node_->buffer = at_line(where, [&] { return value.buffer(); });
+    BufferPtr buffer = at_line(where, [&] { return value.buffer(); });
+    std::lock_guard lock(node_->mutex);
+    node_->buffer.swap(buffer);
   }
 }
 
-const BufferPtr& Parameter::bound_buffer(bool is_written) const {
-  BufferPtr& buffer = node_->buffer;
-  if (is_written && is_shared(buffer)) buffer = copy_of(*buffer);
-  return buffer;
+BufferPtr Parameter::bound_buffer(bool is_written) const {
+  Node& self = node();
+  std::lock_guard lock(self.mutex);
+  if (is_written) {
+    if (is_shared(self.buffer)) self.buffer = copy_of(*self.buffer);
+    ++self.writers;
+  }
+  return self.buffer;
+}
+
+void Parameter::end_write() const {
+  Node& self = node();
+  std::lock_guard lock(self.mutex);
+  --self.writers;
 }
 
 }  // namespace ballast

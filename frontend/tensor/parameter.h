@@ -1,6 +1,9 @@
 // Parameter: a named, assignable tensor that stays on the device; copies share it. Inside a trace a
 // read becomes a state of the Program and an assignment one of its effects. Executables update it
-// in place, but never a tensor that was read from it before (the buffer is copied while shared).
+// in place, but never a tensor that was read from it (the buffer is copied while shared).
+// value() and assign() may be called from any thread, also while a jitted call in another updates
+// the parameter; of two threads that assign or update it at once, one wins. During a sunk run it
+// has the value of one step after the other. What names it, as set_name(), is for one thread.
 #pragma once
 
 #include "frontend/tensor/tensor.h"
@@ -32,11 +35,14 @@ class Parameter {
   bool operator==(const Parameter& o) const { return node_ == o.node_; }
   const void* id() const { return node_.get(); }
 
-  // For executables: the device buffer, made unshared first if it is about to be written.
-  const BufferPtr& bound_buffer(bool is_written) const;
+  // For executables: the device buffer. One that is about to be written is made unshared first,
+  // and value() copies it until end_write().
+  BufferPtr bound_buffer(bool is_written) const;
+  void end_write() const;
 
  private:
   struct Node;
+  Node& node() const;  // throws for an undefined parameter
   std::shared_ptr<Node> node_;
 };
 

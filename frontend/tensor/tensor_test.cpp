@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <set>
 #include <thread>
 
 namespace ballast {
@@ -63,6 +65,24 @@ TEST(TensorTest, FillsAndPrints) {
   EXPECT_EQ(Tensor::ones({2}, DType::kBool).to_host<bool>(), (std::vector<bool>{true, true}));
 }
 
+TEST(TensorTest, IntegersPrintAllTheirDigits) {
+  EXPECT_EQ(Tensor::from_host<int32_t>({1234567, -1}, {2}).to_string(), "i32[2] [1234567, -1]");
+  EXPECT_EQ(Tensor::from_host<int64_t>({9007199254740993}, {1}).to_string(),
+            "i64[1] [9007199254740993]");
+}
+
+TEST(TensorTest, WholeNumbersBesideIntegersAreExact) {
+  const int64_t large = 9007199254740993;  // 2^53 + 1
+  const Tensor x = Tensor::from_host<int64_t>({large, large - 1}, {2});
+  EXPECT_EQ(ops::equal(x, large).to_host<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ((x - large).to_host<int64_t>(), (std::vector<int64_t>{0, -1}));
+  EXPECT_EQ((x + uint64_t{1}).to_host<int64_t>()[0], large + 1);
+  EXPECT_THROW(x + ~uint64_t{0}, Error);
+  EXPECT_EQ((Tensor::ones({1}, DType::kU8) + 254).to_host<uint8_t>()[0], 255);
+  EXPECT_THROW(Tensor::ones({1}, DType::kU8) * -1, Error);
+  EXPECT_THROW(Tensor::ones({1}, DType::kI32) + int64_t{3000000000}, Error);
+}
+
 TEST(TensorTest, NumbersTakeTheDtypeOfTheTensorBesideThem) {
   Tensor whole = Tensor::from_host<int32_t>({1, 2}, {2});
   EXPECT_EQ((whole + 1).to_host<int32_t>(), (std::vector<int32_t>{2, 3}));
@@ -92,6 +112,12 @@ TEST(TensorTest, ReshapeSharesMemoryAndFindsTheOpenExtent) {
   EXPECT_EQ(y.buffer(), x.buffer());
 }
 
+void on_threads(const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Ops, jitted calls and releases from several threads at once, over one device and one stream.
 TEST(TensorTest, ThreadsComputeSideBySide) {
   auto square_sum = jit([](const Tensor& x) { return ops::sum(x * x); });
@@ -104,9 +130,45 @@ TEST(TensorTest, ThreadsComputeSideBySide) {
       EXPECT_EQ(ops::reduce_max(x + static_cast<float>(round)).item<float>(), value + round);
     }
   };
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
-  for (std::thread& thread : threads) thread.join();
+  on_threads(work);
+}
+
+TEST(TensorTest, NoTwoThreadsDrawTheSameNumbers) {
+  Generator generator(7);
+  constexpr int kDraws = 50;
+  std::vector<std::vector<int64_t>> offsets(4);
+  on_threads([&](int thread) {
+    for (int i = 0; i < kDraws; ++i) {
+      offsets[static_cast<size_t>(thread)].push_back(generator.next(4).to_host<int64_t>()[1]);
+    }
+  });
+  std::set<int64_t> distinct;
+  for (const auto& drawn : offsets) distinct.insert(drawn.begin(), drawn.end());
+  EXPECT_EQ(distinct.size(), 4u * kDraws);
+}
+
+// Thread 0 updates the parameter in place, the others read it and assign another one.
+TEST(ParameterTest, IsReadWhileAJittedStepUpdatesIt) {
+  constexpr int kSteps = 200;
+  Parameter w(Tensor::zeros({64}), "w"), bias(Tensor::zeros({64}), "bias");
+  auto step = jit([&](const Tensor& x) {
+    w.assign(w + x);
+    return ops::sum(bias);
+  });
+  on_threads([&](int thread) {
+    for (int i = 0; i < kSteps; ++i) {
+      if (thread == 0) {
+        step(Tensor::scalar(1));
+        continue;
+      }
+      const Tensor value = w.value();
+      const std::vector<float> first = value.to_host<float>();
+      EXPECT_EQ(first, std::vector<float>(64, first[0]));
+      bias.assign(Tensor::full({64}, first[0]));
+      EXPECT_EQ(value.to_host<float>(), first);  // it is immutable
+    }
+  });
+  EXPECT_EQ(w.value().to_host<float>(), std::vector<float>(64, kSteps));
 }
 
 TEST(InitializerTest, FollowsFromTheSeed) {

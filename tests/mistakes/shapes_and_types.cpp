@@ -28,6 +28,17 @@ MISTAKE(INVALID_ARGUMENT, "a fraction beside whole numbers",
         "DType::kF32) makes room for a fraction",
         i32({2}) * 0.5f;);
 
+MISTAKE(INVALID_ARGUMENT, "a number that the dtype cannot hold",
+        "[operand] 300 does not fit the tensor of u8 beside it (at {line})\n  hint: ops::cast(x, "
+        "DType::kI64) makes room for it",
+        ops::less(Tensor::zeros({2}, DType::kU8), 300););
+
+MISTAKE(
+    INVALID_ARGUMENT, "a tensor of a negative extent",
+    "[full] f32[2, -3] has a negative extent\n  hint: extents count elements; only reshape takes "
+    "a -1, and one at most",
+    f32({2, -3}););
+
 MISTAKE(INVALID_ARGUMENT, "a reshape to another number of elements",
         "[reshape] cannot reshape to [4, 2]; inputs are f32[2, 3] (at {line})\n  hint: the number "
         "of elements stays as it is; one extent may be -1, which is what is left",

@@ -86,6 +86,11 @@ MISTAKE(INVALID_ARGUMENT, "an undefined parameter",
         "tells",
         ops::exp(nn::Dense(2, 2, /*has_bias=*/false).bias()););
 
+MISTAKE(INVALID_ARGUMENT, "the shape of an undefined parameter",
+        "[parameter] the parameter is undefined\n  hint: a layer without bias has none; defined() "
+        "tells",
+        nn::Dense(2, 2, /*has_bias=*/false).bias().shape(););
+
 MISTAKE(INVALID_ARGUMENT, "an optimizer given a parameter twice",
         "[optimizer] parameter weight is given twice (at {line})", nn::Dense net(2, 1);
         nn::SGD({net.weight(), net.bias(), net.weight()}););
@@ -183,6 +188,11 @@ MISTAKE(INVALID_ARGUMENT, "a queue with too few steps",
         "a row along axis 0 for every step; repeat(x) gives the same x to all",
         auto loop = sink(jit([](Tensor x) { return ops::sum(x); }));
         loop(5, each(f32({4, 2}))););
+
+MISTAKE(INVALID_ARGUMENT, "a sink of no steps",
+        "[sink] a run of 0 steps was asked for, expected 1 or more (at {line})",
+        auto loop = sink(jit([](Tensor x) { return ops::sum(x); }));
+        loop(0, repeat(f32({}))););
 
 MISTAKE(INVALID_ARGUMENT, "a queue without an axis of steps",
         "[sink] a queue of f32[] has no leading axis to step along (at {line})\n  hint: "
