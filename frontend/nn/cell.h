@@ -6,8 +6,8 @@
 //     Net() { add("fc", fc); }
 //     Tensor construct(const Tensor& x) override { return fc(x); }
 //   };
-// A cell overrides the construct with as many inputs as it takes. Calls are thread-safe where it is;
-// what changes a cell, as add() and set_train(), is for one thread while no other uses it.
+// A cell overrides the construct with as many inputs as it takes. Calls are thread-safe where it
+// is; what changes a cell, as add() and set_train(), is for one thread while no other uses it.
 #pragma once
 
 #include "frontend/modes/jit.h"
