@@ -12,21 +12,28 @@ constexpr uint64_t kCallerBytes = 32 << 10;
 // Kernels keep blocks of their operands on the stack, as they may: a driver's workers have 8 MiB.
 constexpr uintptr_t kStackBytes = 1 << 20;
 
-// The lowest address of this thread's stack; the highest there is where the system does not say.
-uintptr_t find_stack() {
+struct Stack {
+  uintptr_t lowest = ~uintptr_t{0}, end = 0;
+};
+
+// This thread's; none where the system does not say.
+Stack find_stack() {
   pthread_attr_t attributes;
   void* lowest = nullptr;
   size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return ~uintptr_t{0};
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
   const int code = pthread_attr_getstack(&attributes, &lowest, &size);
   pthread_attr_destroy(&attributes);
-  return code == 0 ? reinterpret_cast<uintptr_t>(lowest) : ~uintptr_t{0};
+  if (code != 0) return {};
+  const auto begin = reinterpret_cast<uintptr_t>(lowest);
+  return {begin, begin + size};
 }
 
+// False on the stack of a fiber, too.
 bool has_stack() {
-  thread_local const uintptr_t lowest = find_stack();
+  thread_local const Stack stack = find_stack();
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return here > lowest && here - lowest > kStackBytes;
+  return here > stack.lowest && here < stack.end && here - stack.lowest > kStackBytes;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Launches that the thread which submits them runs by itself. On an idle device PoCL has a worker on
-// a launch 10 to 20 us later, and tells whoever waits as late again; what touches some kilobytes is
-// done by then. So code that waits for each of its small steps does not wait at all.
+// Launches that the thread which submits them runs by itself. On an idle device PoCL has a worker
+// on a launch 10 to 20 us later, and tells whoever waits as late again; what touches some kilobytes
+// is done by then. So code that waits for each of its small steps does not wait at all.
 #pragma once
 
 #include "device/tasks.h"
