@@ -67,6 +67,11 @@ bool Buffer::overlap(const Buffer& a, uint64_t a_offset, const Buffer& b, uint64
   return a.block_ == b.block_ && a_start < b_start + size && b_start < a_start + size;
 }
 
+bool Buffer::overlaps(const Buffer& other) const {
+  return block_ == other.block_ && offset_ < other.offset_ + other.size_ &&
+         other.offset_ < offset_ + size_ && size_ > 0 && other.size_ > 0;
+}
+
 Buffer::~Buffer() {
   if (parent_ || block_ == nullptr) return;
   std::vector<EventHandle> markers;

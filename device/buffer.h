@@ -40,6 +40,8 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   // Whether `size` bytes at an offset of each have memory in common; views share their parent's.
   static bool overlap(const Buffer& a, uint64_t a_offset, const Buffer& b, uint64_t b_offset,
                       uint64_t size);
+  // Whether the two have memory in common; an empty buffer has none.
+  bool overlaps(const Buffer& other) const;
   // Where it lies in host memory that the device uses in place; 0 elsewhere.
   uint64_t address() const { return block_->address == 0 ? 0 : block_->address + offset_; }
   // Streams other than the device's default tell the buffer that they are about to use it, so that

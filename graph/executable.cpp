@@ -299,11 +299,10 @@ void Executable::check_states() {
     }
     for (size_t j = 0; j < i; ++j) {
       const bool is_updated = graph_.updates()[i] != kNoValue || graph_.updates()[j] != kNoValue;
-      if (bound_[i] != bound_[j] || !is_updated) continue;
+      if (!is_updated || !bound_[i]->overlaps(*bound_[j])) continue;
       fail(Code::kInvalidArgument,
-           "[executable_run] states {} and {} share a buffer, and not all "
-           "of them are only read",
-           j, i);
+           "[executable_run] states {} and {} share memory, and not all of them are only read", j,
+           i);
     }
   }
   are_states_checked_ = true;
@@ -330,8 +329,9 @@ void Executable::check_bindings(const std::vector<BufferPtr>& bindings) const {
          i < input_count ? "input" : "output", i < input_count ? i : i - input_count);
   }
   for (size_t i = input_count; i < bindings.size(); ++i) {
-    const bool is_bound_twice = std::count(bindings.begin(), bindings.end(), bindings[i]) > 1;
-    const bool is_state = std::count(bound_.begin(), bound_.end(), bindings[i]) > 0;
+    const auto is_met_by = [&](const BufferPtr& other) { return bindings[i]->overlaps(*other); };
+    const bool is_bound_twice = std::count_if(bindings.begin(), bindings.end(), is_met_by) > 1;
+    const bool is_state = std::any_of(bound_.begin(), bound_.end(), is_met_by);
     if (!is_bound_twice && !is_state) continue;
     fail(Code::kInvalidArgument, "[executable_run] the buffer of output {} is also {}",
          i - input_count, is_state ? "a state" : "another input or output");

@@ -116,7 +116,7 @@ class Executable {
   std::map<ValueId, device::BufferPtr> constants_;
   uint64_t constant_bytes_ = 0;
   uint64_t touched_bytes_ = 0;
-  // What is bound; null until then. Two states that are only read may share a buffer.
+  // What is bound; null until then. Two states that are only read may share memory.
   std::vector<device::BufferPtr> bound_;
   // The same memory as the recordings know it, an object for each state: rebinding looks for that.
   std::vector<device::BufferPtr> states_;

@@ -195,7 +195,7 @@ TEST(Executable, StatesTradeBuffersAndShareOnesThatAreOnlyRead) {
     EXPECT_EQ(run({s, s, u}), (std::vector<float>{0, 0, 0}));
     EXPECT_EQ(run({u, t, s}), (std::vector<float>{2, 4, 6}));
     EXPECT_EQ(download(s), (std::vector<float>{43, 56, 69}));
-    expect_error(Code::kInvalidArgument, "states 0 and 2 share a buffer", [&] { run({s, t, s}); });
+    expect_error(Code::kInvalidArgument, "states 0 and 2 share memory", [&] { run({s, t, s}); });
   }
 }
 
@@ -285,9 +285,17 @@ TEST(Executable, MistakesAreNamed) {
                [&] { exe.bind_state(0, upload({0})); });
   exe.bind_state(0, state);
   for (size_t i = 1; i < 4; ++i) exe.bind_state(i, state);
-  expect_error(Code::kInvalidArgument, "states 0 and 1 share a buffer", [&] {
+  expect_error(Code::kInvalidArgument, "states 0 and 1 share memory", [&] {
     exe.run(stream, {x, t}, {nullptr});
   });
+  const BufferPtr whole = upload(std::vector<float>(64));
+  const BufferPtr part = device::Buffer::view(whole, 128, 128);
+  exe.bind_state(0, whole);
+  exe.bind_state(1, part);
+  expect_error(Code::kInvalidArgument, "states 0 and 1 share memory", [&] {
+    exe.run(stream, {x, t}, {nullptr});
+  });
+  exe.bind_state(0, state);
   for (size_t i = 1; i < 4; ++i) exe.bind_state(i, upload(std::vector<float>(3)));
   expect_error(Code::kInvalidArgument, "takes 2 inputs and 1 outputs, got 1 and 1",
                [&] { exe.run(stream, {x}, {nullptr}); });
@@ -300,6 +308,11 @@ TEST(Executable, MistakesAreNamed) {
   expect_error(Code::kInvalidArgument, "the buffer of output 0 is also a state", [&] {
     exe.run(stream, {x, t}, {state});
   });
+  exe.bind_state(0, part);
+  expect_error(Code::kInvalidArgument, "the buffer of output 0 is also a state", [&] {
+    exe.run(stream, {x, t}, {whole});
+  });
+  exe.bind_state(0, state);
   device::DeviceOptions limited;
   limited.memory_limit = 64ull << 20;
   const device::DevicePtr other = device::Device::open("", limited);

@@ -105,7 +105,7 @@ typedef struct ballast_graph_api {
   ballast_error* (*executable_info)(ballast_executable* executable,
                                     ballast_executable_info* out_info);
   /* [S] Binds state number `index` (order of graph_add_state) to a buffer, which it retains. At a
-   * run, states may share a buffer if the graph updates none of them. */
+   * run, states may share memory if the graph updates none of them. */
   ballast_error* (*executable_bind_state)(ballast_executable* executable, uint64_t index,
                                           ballast_buffer* buffer);
   /* [S] One run, asynchronous on `stream`. Every state must be bound. Runs of one executable, those
