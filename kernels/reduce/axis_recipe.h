@@ -19,7 +19,7 @@
 
 namespace ballast::kernels {
 
-constexpr int kRowsAtOnce = 8;  // of "short_rows"
+constexpr int kRowsAtOnce = 4;  // of "short_rows"
 
 struct AxisNest {
   bool is_rows = true, is_gpu = false;
