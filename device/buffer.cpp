@@ -61,15 +61,10 @@ BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) 
   return buffer;
 }
 
-bool Buffer::overlap(const Buffer& a, uint64_t a_offset, const Buffer& b, uint64_t b_offset,
-                     uint64_t size) {
-  const uint64_t a_start = a.offset_ + a_offset, b_start = b.offset_ + b_offset;
-  return a.block_ == b.block_ && a_start < b_start + size && b_start < a_start + size;
-}
-
-bool Buffer::overlaps(const Buffer& other) const {
-  return block_ == other.block_ && offset_ < other.offset_ + other.size_ &&
-         other.offset_ < offset_ + size_ && size_ > 0 && other.size_ > 0;
+bool Buffer::overlap(const Slice& a, const Slice& b) {
+  const uint64_t a_start = a.buffer.offset_ + a.offset, b_start = b.buffer.offset_ + b.offset;
+  return a.buffer.block_ == b.buffer.block_ && a.size > 0 && b.size > 0 &&
+         a_start < b_start + b.size && b_start < a_start + a.size;
 }
 
 Buffer::~Buffer() {

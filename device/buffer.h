@@ -37,11 +37,16 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   cl_mem mem() const { return mem_; }
   // Names mem() for ever: equal serials are the same memory object, alive.
   uint64_t serial() const { return serial_; }
-  // Whether `size` bytes at an offset of each have memory in common; views share their parent's.
-  static bool overlap(const Buffer& a, uint64_t a_offset, const Buffer& b, uint64_t b_offset,
-                      uint64_t size);
-  // Whether the two have memory in common; an empty buffer has none.
-  bool overlaps(const Buffer& other) const;
+  // `size` bytes from `offset` on.
+  struct Slice {
+    const Buffer& buffer;
+    uint64_t offset, size;
+  };
+  // Whether they have memory in common; views share their parent's.
+  static bool overlap(const Slice& a, const Slice& b);
+  bool overlaps(const Buffer& other) const {
+    return overlap({*this, 0, size_}, {other, 0, other.size_});
+  }
   // Where it lies in host memory that the device uses in place; 0 elsewhere.
   uint64_t address() const { return block_->address == 0 ? 0 : block_->address + offset_; }
   // Streams other than the device's default tell the buffer that they are about to use it, so that

@@ -290,7 +290,7 @@ void Stream::copy(Buffer& target, uint64_t target_offset, Buffer& source, uint64
   check_range("copy", target, target_offset, size);
   check_range("copy", source, source_offset, size);
   if (size == 0) return;
-  if (Buffer::overlap(target, target_offset, source, source_offset, size)) {
+  if (Buffer::overlap({target, target_offset, size}, {source, source_offset, size})) {
     fail(Code::kInvalidArgument, "[copy] the ranges of {} bytes at {} and {} of one buffer overlap",
          size, source_offset, target_offset);
   }

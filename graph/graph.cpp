@@ -42,7 +42,7 @@ ValueId Graph::add_constant(TensorType type, std::shared_ptr<const std::vector<u
 
 const std::vector<ValueId>& Graph::add_node(const std::string& op, Attrs attrs,
                                             std::vector<ValueId> inputs, std::string where,
-                                            Regions regions) {
+                                            Regions regions, const OutputCheck& check_outputs) {
   for (ValueId id : inputs) check_value(id, op.c_str());
   std::vector<TensorType> results;
   OpCall call;
@@ -53,6 +53,7 @@ const std::vector<ValueId>& Graph::add_node(const std::string& op, Attrs attrs,
     if (where.empty()) throw;
     throw device::Error(error.code(), fmt::format("{} (at {})", error.what(), where));
   }
+  if (check_outputs) check_outputs(results.size());
   Node node{call.op, std::move(call.attrs), std::move(inputs),
             {},      std::move(where),      std::move(call.regions)};
   for (TensorType& type : results) {

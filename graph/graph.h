@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,10 +39,12 @@ class Graph {
   ValueId add_input(std::string name, TensorType type);
   ValueId add_state(std::string name, TensorType type);
   ValueId add_constant(TensorType type, std::shared_ptr<const std::vector<uint8_t>> data);
-  // Infers the result types. Errors carry `where`.
+  // Infers the result types. Errors carry `where`. `check_outputs` is told how many results there
+  // are before anything is added, and may throw.
+  using OutputCheck = std::function<void(uint64_t count)>;
   const std::vector<ValueId>& add_node(const std::string& op, Attrs attrs,
                                        std::vector<ValueId> inputs, std::string where = {},
-                                       Regions regions = {});
+                                       Regions regions = {}, const OutputCheck& check_outputs = {});
   void set_update(ValueId state, ValueId value);
   void set_outputs(std::vector<ValueId> outputs);
 

@@ -74,32 +74,37 @@ struct BoundBuffer {
   }
 };
 
-// From the first to the last element of every operand.
-int64_t touched_bytes(const std::vector<HostArg>& args) {
-  int64_t bytes = 0;
+// The operands' bytes, if each has `elements_of` it.
+template <class Elements>
+auto operand_bytes(const std::vector<HostArg>& args, const Elements& elements_of) {
+  using Count = decltype(elements_of(Operand{}));
+  Count bytes = 0;
   for (const HostArg& arg : args) {
     const auto* operand = std::get_if<Operand>(&arg);
     if (operand == nullptr) continue;
-    int64_t elements = 1;
-    for (size_t d = 0; d < operand->extents.size(); ++d) {
-      elements += (operand->extents[d] - 1) * std::abs(operand->strides[d]);
-    }
-    bytes += elements * static_cast<int64_t>(size_of(operand->dtype));
+    bytes += elements_of(*operand) * static_cast<Count>(size_of(operand->dtype));
   }
   return bytes;
 }
 
+// From the first to the last element of every operand.
+int64_t touched_bytes(const std::vector<HostArg>& args) {
+  return operand_bytes(args, [](const Operand& operand) {
+    int64_t elements = 1;
+    for (size_t d = 0; d < operand.extents.size(); ++d) {
+      elements += (operand.extents[d] - 1) * std::abs(operand.strides[d]);
+    }
+    return elements;
+  });
+}
+
 // An element as often as it takes part.
 uint64_t passed_bytes(const std::vector<HostArg>& args) {
-  uint64_t bytes = 0;
-  for (const HostArg& arg : args) {
-    const auto* operand = std::get_if<Operand>(&arg);
-    if (operand == nullptr) continue;
+  return operand_bytes(args, [](const Operand& operand) {
     uint64_t elements = 1;
-    for (const int64_t extent : operand->extents) elements *= static_cast<uint64_t>(extent);
-    bytes += elements * size_of(operand->dtype);
-  }
-  return bytes;
+    for (const int64_t extent : operand.extents) elements *= static_cast<uint64_t>(extent);
+    return elements;
+  });
 }
 
 // The sources of all kernels recorded so far. Equal ones share one object, so that programs are

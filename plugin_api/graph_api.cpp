@@ -73,18 +73,6 @@ struct NodeArguments {
   ballast_str where;
 };
 
-// On a graph of its own: whoever has no room for the outputs keeps a graph without the node.
-uint64_t count_outputs(const graph::Graph& graph, const std::string& op, const graph::Attrs& attrs,
-                       const std::vector<graph::ValueId>& inputs, const std::string& where,
-                       const graph::Regions& regions) {
-  graph::Graph alone;
-  std::vector<graph::ValueId> operands;
-  for (const kernels::TensorType& type : graph.types(inputs)) {
-    operands.push_back(alone.add_input("", type));
-  }
-  return alone.add_node(op, attrs, std::move(operands), where, regions).size();
-}
-
 uint64_t add_node(const char* function, GraphObject& object, const NodeArguments& arguments,
                   graph::Regions regions, ballast_value* out_values, uint64_t capacity) {
   const ballast_op_call given = read_struct(arguments.call, "call");
@@ -95,15 +83,14 @@ uint64_t add_node(const char* function, GraphObject& object, const NodeArguments
   for (uint64_t i = 0; i < arguments.input_count; ++i) {
     values.push_back(to_value(object.graph, arguments.inputs[i], function));
   }
-  const std::string op = to_string(given.name), where = to_string(arguments.where);
-  graph::Attrs attrs = to_attrs(given);
-  const uint64_t count = count_outputs(object.graph, op, attrs, values, where, regions);
-  if (count > capacity || (out_values == nullptr && count > 0)) {
+  const auto check_room = [&](uint64_t count) {
+    if (count <= capacity && (out_values != nullptr || count == 0)) return;
     fail(Code::kInvalidArgument, "{} {} outputs, out_values holds {}", function, count,
          out_values == nullptr ? 0 : capacity);
-  }
+  };
   const auto& outputs =
-      object.graph.add_node(op, std::move(attrs), std::move(values), where, std::move(regions));
+      object.graph.add_node(to_string(given.name), to_attrs(given), std::move(values),
+                            to_string(arguments.where), std::move(regions), check_room);
   std::copy(outputs.begin(), outputs.end(), out_values);
   return outputs.size();
 }
