@@ -131,6 +131,7 @@ std::optional<std::string> declare_builtins(const std::string& text) {
   for (const char* name : kOfWorkItems) {
     if (names.count(name)) out += fmt::format("size_t {} {}(uint);\n", kPure, name);
   }
+  if (names.count("get_work_dim")) out += fmt::format("uint {} get_work_dim(void);\n", kPure);
   if (names.count("barrier")) {
     out += "void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags);\n";
   }

@@ -72,6 +72,7 @@ const std::vector<std::string> kExpressions = {
     "(int16)(isless((double)x.s3, 1.0))",
     "(float16)(max((short)x.s3, (short)y.s4))",
     "(int16)((int)get_global_size(0))",
+    "(int16)((int)get_work_dim())",
     "(int16)((int)atom_xchg((volatile __global ulong*)out, 7ul))",
     "(int16)((int)atom_inc((volatile __global ulong*)out))",
     "(int16)((int)atom_cmpxchg((volatile __global ulong*)out, 8ul, 9ul))"};
