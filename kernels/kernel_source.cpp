@@ -1,6 +1,7 @@
 // Adapts the OpenCL source that Halide wrote: see SourceRules in halide_runtime.h.
 #include "kernels/halide_runtime.h"
 #include "kernels/replace_text.h"
+#include "kernels/source_functions.h"
 #include "kernels/source_names.h"
 
 #include <map>
@@ -88,17 +89,6 @@ void prefetch_elements(std::string& text) {
   }
 }
 
-// The line of `at`, "type name = ...".
-struct Declared {
-  std::string type, name;
-};
-
-Declared declared_at(const std::string& text, size_t at) {
-  const size_t type = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
-  const size_t name = text.find(' ', type) + 1;
-  return {text.substr(type, name - 1 - type), text.substr(name, text.find(' ', name) - name)};
-}
-
 // "x = ballast_stream(y);" becomes "x = y;", and "*(vector*)(place) = x;" a store past the caches.
 void stream_values(std::string& text) {
   constexpr std::string_view kCall = "ballast_stream(";
@@ -175,75 +165,6 @@ void take_lanes(std::string& text) {
     }
     text.replace(at, close - at, taken);
   }
-}
-
-// A function of floats that the kernels' arithmetic calls (pointwise_exp.cpp). `portable` is its
-// body with FLOATS, INTS and WORDS for the types; `instructions` stand for it where the type is
-// float16 and the compiler has `builtin`, and give the same bits.
-struct Function {
-  std::string_view name, parameters, portable, builtin, instructions;
-};
-
-constexpr Function kFunctions[] = {
-    // y 2^whole, rounded once; `sum` carries 254 + whole in its low bits.
-    {"ballast_scale", "FLOATS y, FLOATS sum, FLOATS whole",
-     "  WORDS bits = as_WORDS(sum), first = (bits >> 1) << 23;\n"
-     "  return y * as_FLOATS(first) * as_FLOATS((bits << 23) - first);\n",
-     "__builtin_ia32_scalefps512_mask",
-     "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
-     "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
-     "  return __builtin_astype(value, float16);\n"},
-    // The fraction of x >= 0 in [sqrt(1/2), sqrt(2)), 1 of 0 and infinity. Denormals are scaled up
-    // by 2^23.
-    {"ballast_fraction", "FLOATS x",
-     "  WORDS bits = as_WORDS(x < 1.17549435e-38f ? x * 8388608.0f : x);\n"
-     "  return as_FLOATS(bits - ((bits - 0x3f3504f3u) & 0xff800000u));\n",
-     "__builtin_ia32_getmantps512_mask",
-     "  vector value = __builtin_astype(x, vector);\n"
-     "  value = __builtin_ia32_getmantps512_mask(value, 4, value, 65535, 4);\n"
-     "  uint16 bits = __builtin_astype(value, uint16);\n"
-     "  return as_float16(bits - ((bits - 0x3f3504f3u) & 0xff800000u));\n"},
-    // The exponent that goes with it: -infinity of 0; infinity and NaN are their own.
-    {"ballast_exponent", "FLOATS x, FLOATS fraction",
-     "  WORDS bits = as_WORDS(x < 1.17549435e-38f ? x * 8388608.0f : x) - 0x3f3504f3u;\n"
-     "  FLOATS whole = convert_FLOATS(as_INTS(bits) >> 23);\n"
-     "  whole = x < 1.17549435e-38f ? whole - 23.0f : whole;\n"
-     "  whole = x < INFINITY ? whole : x;\n"
-     "  return x == 0.0f ? (FLOATS)(-INFINITY) : whole;\n",
-     "__builtin_ia32_getexpps512_mask",
-     "  vector value = __builtin_astype(x, vector), part = __builtin_astype(fraction, vector);\n"
-     "  value = __builtin_ia32_getexpps512_mask(value, value, 65535, 4);\n"
-     "  part = __builtin_ia32_getexpps512_mask(part, part, 65535, 4);\n"
-     "  return __builtin_astype(value - part, float16);\n"}};
-
-// Defines `function` for every type that it is called for.
-void define_function(std::string& text, const Function& function) {
-  const std::string call = fmt::format("{}(", function.name);
-  std::set<std::string> types;
-  for (size_t at = 0; (at = text.find(call, at)) != std::string::npos;) {
-    const std::string type = declared_at(text, at).type;
-    types.insert(type);
-    at += function.name.size();
-    text.insert(at, "_" + type);
-  }
-  std::string definitions;
-  for (const std::string& type : types) {
-    const std::string lanes = type.substr(std::string_view("float").size());
-    std::string body(function.portable);
-    if (type == "float16") {
-      body = fmt::format(
-          "#if defined(__AVX512F__) && __has_builtin({})\n"
-          "  typedef float vector __attribute__((vector_size(64)));\n{}#else\n{}#endif\n",
-          function.builtin, function.instructions, function.portable);
-    }
-    body = fmt::format("static inline FLOATS {}_FLOATS({}) {{\n{}}}\n", function.name,
-                       function.parameters, body);
-    replace_all(body, "FLOATS", type);
-    replace_all(body, "INTS", "int" + lanes);
-    replace_all(body, "WORDS", "uint" + lanes);
-    definitions += body;
-  }
-  text.insert(text.find("\n// Address spaces") + 1, definitions);
 }
 
 // What a name stands for where it is the sum of two others, the one computed first in front.
@@ -326,7 +247,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (rules.streams) stream_results(text);
   define_streams(text);
   take_lanes(text);
-  for (const Function& function : kFunctions) define_function(text, function);
+  define_functions(text);
   if (rules.direct_access) split_sums(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;

@@ -12,4 +12,15 @@ inline void replace_all(std::string& text, std::string_view from, std::string_vi
   }
 }
 
+// The line of `at`, "type name = ...".
+struct Declared {
+  std::string type, name;
+};
+
+inline Declared declared_at(const std::string& text, size_t at) {
+  const size_t type = text.find_first_not_of(' ', text.rfind('\n', at) + 1);
+  const size_t name = text.find(' ', type) + 1;
+  return {text.substr(type, name - 1 - type), text.substr(name, text.find(' ', name) - name)};
+}
+
 }  // namespace ballast::kernels

@@ -57,7 +57,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     tile = vectors * kLanes;
     depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
     value_depth = min(values.dim(0).extent(), kMaxVectors * kLanes);
-    turned_q = turned(q, scale * kLog2E, qs);
+    turned_q = turned(q, scale, qs);
     turned_dout = turned(dout, 1.0f, douts);
     define_strips();
     define_sums();
@@ -116,8 +116,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void define_strips() {
     const Expr query = query_at(t, j * kLanes + l), at = min(query, query_count - 1);
     limits(l, j, t) = cast<float>(min(key_count, query + 1 + diagonal));
-    lses(l, j, t, h) = select(query >= query_count, kInfinity, eq(lse(at, h), -kInfinity),
-                              kInfinity, lse(at, h) * kLog2E);
+    lses(l, j, t, h) =
+        select(query >= query_count, kInfinity, eq(lse(at, h), -kInfinity), kInfinity, lse(at, h));
     deltas(l, j, t, h) = delta(at, h);
     define_product(near_k, s, keys, qs, RDom(0, depth, "k"));
     define_product(near_v, dp, values, douts, RDom(0, value_depth, "e"));
@@ -127,11 +127,11 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     Expr score = s(l, j, cc, b, t, n, h);
     if (mask_ != nullptr) {
       const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
-      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads) * kLog2E;
+      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads);
     }
     const Expr seen = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
     p(l, j, c, b, t, n, h) = undef<float>();
-    p(l, j, cc, b, t, n, h) = exp2_of_scores(seen - lses(l, j, t, h));
+    p(l, j, cc, b, t, n, h) = exp_of_negative(seen - lses(l, j, t, h));
     ds(l, j, c, b, t, n, h) = undef<float>();
     ds(l, j, cc, b, t, n, h) =
         p(l, j, cc, b, t, n, h) * (dp(l, j, cc, b, t, n, h) - deltas(l, j, t, h));

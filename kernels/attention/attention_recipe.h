@@ -15,16 +15,11 @@ constexpr int kVectors = 2;      // of queries in a tile
 constexpr int kQueries = kVectors * kLanes;
 constexpr int kStep = 8;  // keys, or elements of a row, in a tile: with 2 vectors, 16 accumulators
 constexpr int kUnrolled = 4;  // steps of a sum whose addresses are one and constants
-constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr& b,
                                 const Halide::Expr& c);
 Halide::Expr larger(const Halide::Expr& a, const Halide::Expr& b);
-
-// 2^x for x < 128 (or NaN) in 12 instructions: within 2 units of the last place, exactly 0 below
-// -127.
-Halide::Expr exp2_of_scores(const Halide::Expr& x);
 
 // value, or 0 for -infinity (the largest score of a row without any): scores less it are not NaN.
 Halide::Expr finite_or_zero(const Halide::Expr& value);

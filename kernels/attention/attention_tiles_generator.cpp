@@ -67,13 +67,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
   // Keys from here on are hidden from all queries of a tile.
   Expr tile_limit() { return min(key_count, first + t * tile + tile + diagonal); }
 
-  // Scores of one block, times log2(e). Loops that end at tile_limit cost what they compute: Halide
+  // Scores of one block. Loops that end at tile_limit cost what they compute: Halide
   // trims them where the condition of the RDom fails.
   void define_scores() {
     Func block_of_q("block_of_q");
     const Expr last = q.dim(2).extent() - 1;
     block_of_q(l, r, j, db, t, h) =
-        q(l, db, min(first + t * tile + j * kLanes + r, last), h) * (scale * kLog2E);
+        q(l, db, min(first + t * tile + j * kLanes + r, last), h) * scale;
     turned_q = transpose_block(block_of_q, kLanes, sizeof(float), l, r, {j, db, t, h});
     qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
     limits(l, j, t) = cast<float>(min(key_count, first + t * tile + j * kLanes + l + 1 + diagonal));
@@ -90,14 +90,14 @@ class AttentionTiles : public Generator<AttentionTiles> {
     Expr score = dot(l, j, cc, b, t, h);
     if (mask_ != nullptr) {
       const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
-      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads) * kLog2E;
+      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads);
     }
     // As floats, opaque to Halide: otherwise it would put the condition into the loops of dot.
     s(l, j, c, b, t, h) = undef<float>();
     s(l, j, cc, b, t, h) = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
   }
 
-  // p = 2^(s - the block's largest), and its sum. Largest and sum are of every eighth key first:
+  // p = exp(s - the block's largest), and its sum. Largest and sum are of every eighth key first:
   // as many chains of additions as hide their latency.
   void define_probabilities() {
     ju = RDom(0, block / kStep, "ju");
@@ -108,7 +108,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr cc = js.y * kStep + js.x;
     p(l, j, c, b, t, h) = undef<float>();
     p(l, j, cc, b, t, h) =
-        exp2_of_scores(s(l, j, cc, b, t, h) - finite_or_zero(top(l, j, b, t, h)));
+        exp_of_negative(s(l, j, cc, b, t, h) - finite_or_zero(top(l, j, b, t, h)));
     sums(l, j, u, b, t, h) = 0.0f;
     sums(l, j, u, b, t, h) += p(l, j, ju * kStep + u, b, t, h);
     sum(l, j, b, t, h) = combined(sums, [](const Expr& a, const Expr& o) { return a + o; });
@@ -143,7 +143,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const auto at = [&](const Expr& i) { return Expr(state(l, j, i, t, h)); };
     const Expr block_top = top(l, j, rs.w, t, h), is_up = lt(at(kTop), block_top);
     const Expr low = select(is_up, at(kTop), block_top), high = select(is_up, block_top, at(kTop));
-    const Expr ratio = exp2_of_scores(low - finite_or_zero(high));
+    const Expr ratio = exp_of_negative(low - finite_or_zero(high));
     const Expr is_stat = rs.z == 0, target = select(is_stat, rs.x, kFirst + rs.y * kStep + rs.x);
     const Expr stat =
         select(rs.x == kOld, select(is_up, ratio, 1.0f), rs.x == kNew, select(is_up, 1.0f, ratio),
@@ -155,7 +155,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
   void define_results() {
     const Expr total = state(l, j, kSum, t, h);
     factor(l, j, t, h) = select(eq(total, 0.0f), 0.0f, 1.0f / total);
-    row_lse(l, j, t, h) = state(l, j, kTop, t, h) * kLn2 + log_f32(total);
+    row_lse(l, j, t, h) = state(l, j, kTop, t, h) + log_f32(total);
     Func block_of_out("block_of_out");
     block_of_out(l, r, yv, eb, h) =
         state(l, yv % vectors, kFirst + eb * kLanes + r, yv / vectors, h) *

@@ -165,9 +165,9 @@ Expr erfc_f32(const Expr& x) {
   const Expr p =
       polynomial(u, {-4.0057955e-4f, -1.22993076e-3f, 1.31352528e-3f, 8.63168436e-3f, -8.059876e-3f,
                      -5.42042995e-2f, 0.164055347f, -0.166031425f, -9.27639809e-2f, 1.27697839f});
-  const Exponent e = split_exponent(-1.0f * square);
-  const Expr power = exp_near(e.rest);
-  const Expr value = scaled(fma_f32(-1.0f * lost, power, power) * (p / (1.0f + a + a)), e);
+  const Power power = split_exp(-1.0f * square);
+  const Expr near = fma_f32(-1.0f * lost, power.value, power.value);
+  const Expr value = scaled(near * (p / (1.0f + a + a)), power.exponent);
   return select(lt(x, 0.0f), 2.0f - value, value);
 }
 

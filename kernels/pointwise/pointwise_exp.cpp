@@ -8,43 +8,32 @@ using Halide::select;
 namespace ballast::kernels {
 namespace {
 
-constexpr float kRound = 12583166.0f;  // 1.5 2^23 + 254
-constexpr float kLowest = -110.0f;     // even times 110 the exponential is nothing
-
-// One of the functions of kernel_source.cpp.
+// One of the functions of source_functions.cpp.
 Expr call(const char* function, const std::vector<Expr>& args) {
   using Halide::Internal::Call;
   return Call::make(Halide::Float(32), function, args, Call::PureExtern);
 }
 
+// x - octaves ln 2, exact but for the last rounding.
+Expr minus_octaves(const Expr& x, const Expr& octaves) {
+  return fma_f32(octaves, -kLn2Low, fma_f32(octaves, -kLn2High, x));
+}
+
 }  // namespace
 
-Exponent split_exponent(const Expr& x) {
-  const Expr sum = fma_f32(x, kLog2E, kRound);
-  const Expr whole = sum - kRound;
-  return {sum, whole, fma_f32(whole, -kLn2Low, fma_f32(whole, -kLn2High, x))};
+Exponent exponent_of(const Expr& x, const Expr& octaves) {
+  const Expr sum = call("ballast_exp_sum", {x, octaves});
+  return {sum, call("ballast_exp_whole", {sum})};
 }
 
-Exponent split_exponent2(const Expr& x) {
-  const Expr sum = x + kRound;
-  const Expr whole = sum - kRound;
-  return {sum, whole, x - whole};
+Expr power_near(const Expr& rest, const Exponent& exponent) {
+  return call("ballast_exp_value", {rest, exponent.sum});
 }
 
-// With the largest relative error of exp made least, 3e-9; exp_near rounds one time less.
-Expr small_expm1(const Expr& r) {
-  const Expr z = r * r;
-  const Expr low = fma_f32(r, 0.166665211f, 0.49999994f);
-  const Expr high = fma_f32(z, 0.00138186989f, fma_f32(r, 0.00836871564f, 0.0416682921f));
-  return fma_f32(z, fma_f32(z, high, low), r);
-}
-
-Expr exp_near(const Expr& r) {
-  const Expr z = r * r;
-  const Expr low = fma_f32(r, 0.49999994f, 1.0f);
-  const Expr middle = fma_f32(r, 0.0416682921f, 0.166665211f);
-  const Expr high = fma_f32(r, 0.00138186989f, 0.00836871564f);
-  return fma_f32(r, fma_f32(z, fma_f32(z, high, middle), low), 1.0f);
+Power split_exp(const Expr& x) {
+  const Expr limited = call("ballast_exp_limited", {x});
+  const Exponent e = exponent_of(limited, kLog2E);
+  return {power_near(minus_octaves(limited, e.whole), e), e};
 }
 
 Expr scaled(const Expr& y, const Exponent& exponent) {
@@ -52,23 +41,36 @@ Expr scaled(const Expr& y, const Exponent& exponent) {
 }
 
 Expr exp_f32(const Expr& x) {
-  const Exponent e = split_exponent(at_least(at_most(x, 89.0f), kLowest));
-  return scaled(exp_near(e.rest), e);
+  const Power power = split_exp(x);
+  return scaled(power.value, power.exponent);
 }
 
+Expr exp_of_negative(const Expr& x) { return call("ballast_exp_of_negative", {x}); }
+
 Expr exp2_f32(const Expr& x) {
-  const Exponent e = split_exponent2(at_least(at_most(x, 129.0f), -151.0f));
-  return scaled(exp_near(e.rest * kLn2), e);
+  const Expr limited = at_least(at_most(x, 129.0f), -151.0f);
+  const Exponent e = exponent_of(limited, 1.0f);
+  return scaled(power_near((limited - e.whole) * kLn2, e), e);
 }
 
 namespace {
 
+// exp(r) - 1 for |r| <= ln 2 / 2, its largest relative error made least.
+Expr small_expm1(const Expr& r) {
+  const Expr z = r * r;
+  const Expr low = fma_f32(r, 0.166665211f, 0.49999994f);
+  const Expr high = fma_f32(z, 0.00138186989f, fma_f32(r, 0.00836871564f, 0.0416682921f));
+  return fma_f32(z, fma_f32(z, high, low), r);
+}
+
 // 2^-shift (exp(x) - 1) = 2^(n - shift) (exp(r) - 1) + (2^(n - shift) - 2^-shift), for x up to 89
 // (shift 1) or 89.5 (shift 2): does not overflow where exp(x) just does.
 Expr part_of_expm1(const Expr& x, uint32_t shift) {
-  const Exponent e = split_exponent(x);
-  const Expr scale = as_float((bits_of(e.sum) - word(127 + shift)) << 23);
-  return fma_f32(small_expm1(e.rest), scale, scale - (shift == 1 ? 0.5f : 0.25f));
+  constexpr float kRound = 12583166.0f;  // 1.5 2^23 + 254: the low bits hold n + 254
+  const Expr sum = fma_f32(x, kLog2E, kRound);
+  const Expr scale = as_float((bits_of(sum) - word(127 + shift)) << 23);
+  const Expr rest = minus_octaves(x, sum - kRound);
+  return fma_f32(small_expm1(rest), scale, scale - (shift == 1 ? 0.5f : 0.25f));
 }
 
 // (exp(|x|) - 1) / 2
@@ -107,24 +109,18 @@ namespace {
 
 constexpr float kGateIsOne = 18.0f;  // from here on the gate rounds to 1
 
-// sigmoid(x) = gate 2^n, the exponential's n, for x up to kGateIsOne: so small results keep their
-// precision.
-struct Gate {
-  Expr value;
-  Exponent exponent;
-};
-
-Gate split_sigmoid(const Expr& x) {
-  const Exponent e = split_exponent(x);
-  const Expr power = exp_near(e.rest);
-  return {power / (1.0f + scaled(power, e)), e};
+// sigmoid(x) = value 2^exponent, with the exponent of exp(x), for x up to kGateIsOne: so small
+// results keep their precision.
+Power split_sigmoid(const Expr& x) {
+  const Power power = split_exp(x);
+  return {power.value / (1.0f + scaled(power.value, power.exponent)), power.exponent};
 }
 
 }  // namespace
 
 // The factor is in before a result becomes a denormal.
 Expr times_sigmoid_f32(const Expr& factor, const Expr& x) {
-  const Gate gate = split_sigmoid(at_most(x, kGateIsOne));
+  const Power gate = split_sigmoid(at_most(x, kGateIsOne));
   return scaled(factor * gate.value, gate.exponent);
 }
 
@@ -134,7 +130,7 @@ Expr silu_f32(const Expr& x) {
 }
 
 Expr sigmoid_f32(const Expr& x) {
-  const Gate gate = split_sigmoid(at_least(at_most(x, kGateIsOne), kLowest));
+  const Power gate = split_sigmoid(at_most(x, kGateIsOne));
   return scaled(gate.value, gate.exponent);
 }
 
@@ -262,15 +258,14 @@ DoubleFloat precise_log(const Expr& a) {
 Expr power_of_abs(const Expr& x, const Expr& y) {
   const DoubleFloat log = precise_log(abs_f32(x));
   const Expr exact = y * log.high;
-  const Expr product = at_least(at_most(exact, 95.0f), kLowest);
+  const Expr product = at_least(at_most(exact, 95.0f), -110.0f);
   const Expr is_ordinary = eq(product, exact);
   const Expr lost = fma_f32(y, log.low, fma_f32(y, log.high, -1.0f * exact));
   const Expr rest = select(is_ordinary, lost, 0.0f);
-  const Expr sum =
-      fma_f32(select(is_ordinary, fma_f32(y, log.low, product), product), kLog2E, kRound);
-  const Expr whole = sum - kRound;
-  const Expr r = fma_f32(whole, -kLn2High, product) + fma_f32(whole, -kLn2Low, rest);
-  const Expr power = scaled(exp_near(r), {sum, whole, r});
+  const Exponent e =
+      exponent_of(select(is_ordinary, fma_f32(y, log.low, product), product), kLog2E);
+  const Expr r = fma_f32(e.whole, -kLn2High, product) + fma_f32(e.whole, -kLn2Low, rest);
+  const Expr power = scaled(power_near(r, e), e);
   return select(eq(log.high, 0.0f) || eq(y, 0.0f), 1.0f, power);
 }
 

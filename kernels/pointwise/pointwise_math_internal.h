@@ -26,18 +26,24 @@ Halide::Expr word(uint32_t bits);  // a number as such bits
 constexpr uint32_t kSignBit = 0x80000000u, kNoSignBit = 0x7fffffffu;
 Halide::Expr abs_f32(const Halide::Expr& x);
 
-// x = whole ln 2 + rest. `sum` carries 254 + whole in its low bits: adding 1.5 2^23 + 254 rounds to
-// a whole number there, without conversions.
+// A power of 2 as exp and its kin make it: 2^floor(whole). What `sum` holds, and whether `whole` is
+// whole or has sixteenths, is up to the functions of source_functions.cpp.
 struct Exponent {
-  Halide::Expr sum, whole, rest;
+  Halide::Expr sum, whole;
 };
-Exponent split_exponent(const Halide::Expr& x);
-Exponent split_exponent2(const Halide::Expr& x);  // of 2^x, with rest in units of 1
-// exp(rest) - 1 and exp(rest) for |rest| <= ln 2 / 2.
-Halide::Expr small_expm1(const Halide::Expr& rest);
-Halide::Expr exp_near(const Halide::Expr& rest);
-// y 2^whole, -252 <= whole <= 254, in two steps: overflows to infinity and underflows through the
+// Of 2^(x octaves): `octaves` is how many a unit of x is.
+Exponent exponent_of(const Halide::Expr& x, const Halide::Expr& octaves);
+// y 2^floor(whole), -252 <= whole <= 254: overflows to infinity and underflows through the
 // denormals with one rounding.
 Halide::Expr scaled(const Halide::Expr& y, const Exponent& exponent);
+// exp(rest) times what `whole` is more than a whole number, for the small `rest` that it leaves.
+Halide::Expr power_near(const Halide::Expr& rest, const Exponent& exponent);
+
+// A number as value 2^floor(whole).
+struct Power {
+  Halide::Expr value;
+  Exponent exponent;
+};
+Power split_exp(const Halide::Expr& x);  // exp(x); below -174 that of -174
 
 }  // namespace ballast::kernels

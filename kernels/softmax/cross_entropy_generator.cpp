@@ -2,7 +2,6 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
 #include "kernels/reduce/prefetch.h"
-#include "kernels/softmax/softmax_recipe.h"
 
 #include <cmath>
 

@@ -4,7 +4,6 @@
 
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_recipe.h"
-#include "kernels/softmax/softmax_recipe.h"
 
 #include <functional>
 #include <string>
