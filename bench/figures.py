@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints runs of ballast_bench as Markdown, medians of them: bench/figures.py RUN.json... > figures
 
-A run is what `make bench` leaves in build/bench/kernels.json. docs/figures.md is what this printed.
+A run is what `make bench` leaves in build/bench/kernels.json. docs/figures*.md are what this printed.
 """
 import statistics
 import sys
