@@ -67,8 +67,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
   // Keys from here on are hidden from all queries of a tile.
   Expr tile_limit() { return min(key_count, first + t * tile + tile + diagonal); }
 
-  // Scores of one block. Loops that end at tile_limit cost what they compute: Halide
-  // trims them where the condition of the RDom fails.
+  // Scores of one block. Loops that end at tile_limit cost what they compute: Halide trims them
+  // where the condition of the RDom fails.
   void define_scores() {
     Func block_of_q("block_of_q");
     const Expr last = q.dim(2).extent() - 1;

@@ -31,8 +31,8 @@ Halide::Expr at_most(const Halide::Expr& x, float limit);
 Halide::Expr at_least(const Halide::Expr& x, float limit);
 
 Halide::Expr exp_f32(const Halide::Expr& x);
-// exp(x) for x <= 0, faster: relative error 2e-7 and 2e-9 |x|, 0 below -87.7. What softmax and
-// attention spend their time in.
+// exp(x) for x <= 0, faster: relative error 2e-7 and 2e-9 |x|, 0 below -87.7; a NaN stays. What
+// softmax and attention spend their time in.
 Halide::Expr exp_of_negative(const Halide::Expr& x);
 Halide::Expr exp2_f32(const Halide::Expr& x);
 Halide::Expr expm1_f32(const Halide::Expr& x);
