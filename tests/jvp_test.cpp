@@ -2,6 +2,7 @@
 // for every op that has gradients and for their gradients; and how jvp and vjp are called.
 #include "frontend/ballast_frontend.h"
 #include "frontend/program/primitive.h"
+#include "frontend/transforms/linearize.h"
 #include "tests/op_table.h"
 
 #include <gmock/gmock.h>
@@ -131,6 +132,33 @@ TEST_P(TangentTest, OfTangentsMatchesDifferences) {
   check_tangents(reverse(loss_of(tangents), float_inputs(inputs), {}), inputs);
 }
 
+// `program` with its float inputs times tensors that are made inside.
+Program with_made_factors(const Program& program) {
+  std::vector<TensorType> types;
+  for (const Var& var : program.inputs) types.push_back(var->type);
+  return trace(
+      [&](std::vector<Tensor> inputs) {
+        for (Tensor& input : inputs) {
+          if (input.dtype() == DType::kF32) input = input * Tensor::ones(input.shape());
+        }
+        return eval(program, inputs);
+      },
+      types);
+}
+
+// vjp's two passes give what grad's one gives, also where both read what the function makes itself.
+TEST_P(TangentTest, PullbackReadsWhatIsMadeInside) {
+  const Program loss = with_made_factors(loss_of(program_of(GetParam())));
+  const std::vector<size_t> numbers = float_inputs(GetParam().inputs);
+  std::vector<Tensor> arguments;
+  for (const HostArray& input : GetParam().inputs) arguments.push_back(to_tensor(input));
+  const std::vector<Tensor> expected = eval(reverse(loss, numbers, {}), arguments);
+  const std::vector<Tensor> got = Linearized(loss, arguments).pull({Tensor::scalar(1)});
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(difference(to_array(got[numbers[i]]), to_array(expected[i + 1]), 1e-6, 1e-7), "");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, TangentTest, testing::ValuesIn(smooth_cases()),
                          [](const testing::TestParamInfo<OpCase>& row) {
                            return row.param.op + "_" + std::to_string(row.index);
@@ -232,6 +260,18 @@ TEST(VjpTest, KeepsWhatItNeeds) {
   auto [y, pullback] = vjp(f, vector({1, 2}));
   EXPECT_THAT(floats(w.value()), ElementsAre(3, 8));
   EXPECT_THAT(floats(std::get<0>(pullback(vector({1, 1})))), ElementsAre(3, 4));
+}
+
+// A tensor that the function makes, of numbers only, belongs to neither pass alone.
+TEST(VjpTest, TensorsMadeInside) {
+  auto f = [](Tensor x) { return ops::sum(x * x * ops::arange(0, 3)) + ops::sum(ops::tril(x)); };
+  const Tensor x = ops::reshape(vector({1, 2, 3, 4, 5, 6, 7, 8, 9}), {3, 3});
+  const std::vector<float> expected = {1, 4, 12, 1, 11, 24, 1, 17, 37};
+  const auto pulled = [&](Tensor at) { return std::get<0>(vjp(f, at).second(Tensor::scalar(1))); };
+  EXPECT_EQ(floats(pulled(x)), expected);
+  EXPECT_EQ(floats(jit(pulled)(x)), expected);
+  EXPECT_EQ(floats(jacrev(f)(x)), expected);
+  EXPECT_THAT(floats(hvp(f, x, x)), ElementsAre(0, 4, 12, 0, 10, 24, 0, 16, 36));
 }
 
 TEST(VjpTest, InsideJitAndGrad) {

@@ -43,22 +43,22 @@ class Split {
     }
     if (!is_late) parts_.first.equations.push_back(equation);
     if (!is_late && !is_constant) return;
-    // What is made of numbers only is made again instead of kept.
     for (const Atom& atom : equation.inputs) read(atom);
-    for (const Var& var : equation.outputs) late_.insert(var.get());
+    // What is made of numbers only is in both parts: made again instead of kept.
+    for (const Var& var : equation.outputs) (is_late ? late_ : remade_).insert(var.get());
     parts_.second.equations.push_back(equation);
   }
 
   // The second part reads `atom`.
   void read(const Atom& atom) {
-    if (!atom.var || late_.count(atom.var.get()) > 0) return;
+    if (!atom.var || late_.count(atom.var.get()) > 0 || remade_.count(atom.var.get()) > 0) return;
     if (!residuals_.insert(atom.var.get()).second) return;
     parts_.first.outputs.push_back(atom);
     parts_.second.inputs.push_back(atom.var);
   }
 
   Parts parts_;
-  std::unordered_set<const Variable*> late_, residuals_;
+  std::unordered_set<const Variable*> late_, remade_, residuals_;
 };
 
 }  // namespace

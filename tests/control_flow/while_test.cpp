@@ -104,6 +104,19 @@ TEST(While, GradientsOfAnyNumberOfSteps) {
                      Tensor::scalar(3, DType::kI32));
 }
 
+TEST(While, Pullbacks) {
+  Tensor x = vector_of({.5f, -.5f}), w = vector_of({.9f, 1.1f});
+  const Tensor n = Tensor::on_host(std::vector<int32_t>{5}, {});
+  auto loss = [n](Tensor a, Tensor weight) {
+    return ops::sum(ops::square(repeated(a, weight, n)));
+  };
+  const std::vector<Tensor> expected = grad(loss, std::vector<int>{0, 1})(x, w);
+  const auto [dx, dw] = vjp(loss, x, w).second(Tensor::scalar(1));
+  expect_near(dx, expected[0], 1e-6f);
+  expect_near(dw, expected[1], 1e-6f);
+  expect_near(jacrev(loss, 1)(x, w), expected[1], 1e-6f);
+}
+
 TEST(While, SecondDerivatives) {
   Tensor x = vector_of({.5f, -.5f}), w = vector_of({.9f, 1.1f});
   auto twice = [](auto run) {
