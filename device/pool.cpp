@@ -17,6 +17,11 @@ namespace {
 
 constexpr uint64_t kMinDriverBlock = 8ull << 20;
 
+// Small requests have regions of their own (one huge page): among large ones a number that stays
+// would keep a region from going back, or from being whole when all else of it is free.
+constexpr uint64_t kSmallRequest = 64ull << 10, kSmallDriverBlock = 2ull << 20;
+bool is_small(uint64_t size) { return size <= kSmallRequest; }
+
 struct Region;
 struct Slice;
 
@@ -39,7 +44,8 @@ struct Slice : Block {
 struct Region {
   uint64_t number = 0;  // age, so that equal fits are taken in a fixed order
   uint64_t size = 0;
-  uint64_t address = 0;  // as a block's
+  uint64_t address = 0;   // as a block's
+  bool is_small = false;  // of small requests
   MemHandle mem;
   std::list<Slice> slices;  // by offset, without gaps
 };
@@ -81,18 +87,21 @@ struct Pool::Impl {
   uint64_t alignment;
   mutable std::mutex mutex;
   std::list<Region> regions;
-  FreeSlices free_slices;
+  FreeSlices free_large, free_small;  // by their regions
   std::vector<Pending> pending;
   PoolStats stats;
   uint64_t regions_made = 0;
   std::function<void()> before_release;
 
+  FreeSlices& free_slices(bool is_small) { return is_small ? free_small : free_large; }
+
   void insert_free(Slice& slice) {
     slice.is_free = true;
+    FreeSlices& all = free_slices(slice.region->is_small);
     if (slice.place) {
-      free_slices.insert(std::move(slice.place));
+      all.insert(std::move(slice.place));
     } else {
-      free_slices.insert(&slice);
+      all.insert(&slice);
     }
   }
 
@@ -116,19 +125,20 @@ struct Pool::Impl {
   // Joins neighbouring free slices everywhere.
   void merge() {
     for (Region& region : regions) {
+      FreeSlices& all = free_slices(region.is_small);
       for (auto slice = region.slices.begin(); slice != region.slices.end(); ++slice) {
         if (!slice->is_free) continue;
         auto next = std::next(slice);
         if (next == region.slices.end() || !next->is_free) continue;
-        free_slices.erase(&*slice);
+        all.erase(&*slice);
         slice->mem.reset();
         while (next != region.slices.end() && next->is_free) {
-          free_slices.erase(&*next);
+          all.erase(&*next);
           slice->size += next->size;
           slice->ordered_after = std::max(slice->ordered_after, next->ordered_after);
           next = region.slices.erase(next);
         }
-        free_slices.insert(&*slice);
+        all.insert(&*slice);
       }
     }
   }
@@ -141,7 +151,7 @@ struct Pool::Impl {
     if (before_release && std::any_of(regions.begin(), regions.end(), is_free)) before_release();
     for (auto region = regions.begin(); region != regions.end();) {
       if (is_free(*region)) {
-        free_slices.erase(&region->slices.front());
+        free_slices(region->is_small).erase(&region->slices.front());
         stats.reserved -= region->size;
         region = regions.erase(region);
       } else {
@@ -150,12 +160,14 @@ struct Pool::Impl {
     }
   }
 
-  // Takes the best fit and gives back what is left over; nullptr if nothing fits.
-  Slice* take(uint64_t size) {
-    auto fit = free_slices.lower_bound(size);
-    if (fit == free_slices.end()) return nullptr;
+  // Takes the best fit of the regions of such requests, or of the others, and gives back what is
+  // left over; nullptr if nothing fits.
+  Slice* take(uint64_t size, bool of_others = false) {
+    FreeSlices& all = free_slices(is_small(size) != of_others);
+    auto fit = all.lower_bound(size);
+    if (fit == all.end()) return nullptr;
     Slice& slice = **fit;
-    slice.place = free_slices.extract(fit);
+    slice.place = all.extract(fit);
     if (slice.size > size) {
       slice.mem.reset();
       add_slice(*slice.region, std::next(slice.self), slice.offset + size, slice.size - size)
@@ -179,13 +191,14 @@ struct Pool::Impl {
     return *slice;
   }
 
-  bool add_region(uint64_t size) {
+  bool add_region(uint64_t size, bool is_small) {
     if (size > max_block || stats.reserved > limit || size > limit - stats.reserved) return false;
     MemHandle mem = make_region(context, device, size);
     if (!mem) return false;
     Region& region = regions.emplace_back();
     region.number = regions_made++;
     region.size = size;
+    region.is_small = is_small;
     region.mem = std::move(mem);
     region.address = host_address(region.mem.get());
     add_slice(region, region.slices.end(), 0, size);
@@ -196,9 +209,10 @@ struct Pool::Impl {
   }
 
   bool grow(uint64_t size) {
+    if (is_small(size)) return add_region(kSmallDriverBlock, true) || add_region(size, true);
     const uint64_t step = std::max(kMinDriverBlock, (stats.reserved / 8) & ~(alignment - 1));
     // A request that would fill most of a block gets one of its own size.
-    return (size <= step / 2 && add_region(step)) || add_region(size);
+    return (size <= step / 2 && add_region(step, false)) || add_region(size, false);
   }
 
   Slice* find(uint64_t size) {
@@ -209,7 +223,9 @@ struct Pool::Impl {
     if (grow(size)) return take(size);
     collect_pending(true);
     merge();
-    if (Slice* slice = take(size)) return slice;
+    for (bool of_others : {false, true}) {
+      if (Slice* slice = take(size, of_others)) return slice;
+    }
     release_free_regions();
     return grow(size) ? take(size) : nullptr;
   }

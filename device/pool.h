@@ -1,4 +1,5 @@
-// Caching memory pool of one device: best fit with split and merge over large driver blocks.
+// Caching memory pool of one device: best fit with split and merge over large driver blocks; small
+// requests have driver blocks of their own.
 //
 // A Block is a slice of a driver allocation (an OpenCL sub-buffer). Freed blocks are reused in
 // stream order: a block used on the device's default stream only can be handed out again at once,

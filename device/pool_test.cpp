@@ -91,14 +91,14 @@ TEST_F(PoolTest, CountsWhatIsInUse) {
 TEST_F(PoolTest, TrimReturnsFreeDriverBlocksOnly) {
   Block* small = pool_.allocate(100);
   Block* own = pool_.allocate(32 * kMiB);
-  EXPECT_EQ(pool_.stats().reserved, 40 * kMiB);
+  EXPECT_EQ(pool_.stats().reserved, 34 * kMiB);
   pool_.free(own, {});
   pool_.trim();
-  EXPECT_EQ(pool_.stats().reserved, 8 * kMiB);
+  EXPECT_EQ(pool_.stats().reserved, 2 * kMiB);
   pool_.free(small, {});
   pool_.trim();
   EXPECT_EQ(pool_.stats().reserved, 0u);
-  EXPECT_EQ(pool_.stats().peak_reserved, 40 * kMiB);
+  EXPECT_EQ(pool_.stats().peak_reserved, 34 * kMiB);
 }
 
 TEST_F(PoolTest, PendingBlocksWaitForTheirEvents) {
@@ -128,6 +128,27 @@ TEST_F(PoolTest, TheLimitIsAnErrorThatSaysWhyAndASmallerRequestFits) {
   Block* after_trim = pool.allocate(8 * kMiB);
   pool.free(after_trim, {});
   pool.free(smaller, {});
+}
+
+TEST_F(PoolTest, SmallBlocksDoNotPinLargeRegions) {
+  Pool pool(device_->context(), 64 * kMiB, alignment_);
+  pool.free(pool.allocate(40 * kMiB), {});
+  Block* number = pool.allocate(4);
+  Block* large = pool.allocate(52 * kMiB);
+  pool.free(large, {});
+  pool.free(number, {});
+}
+
+// Where the limit leaves no room for another region, any free memory will do.
+TEST_F(PoolTest, AtTheLimitSmallAndLargeShareRegions) {
+  Pool pool(device_->context(), kMiB, alignment_);
+  Block* held = pool.allocate(900 * 1024);
+  pool.free(held, {});
+  std::vector<Block*> small;
+  for (int i = 0; i < 16; ++i) small.push_back(pool.allocate(60 * 1024));
+  EXPECT_ERROR(pool.allocate(100 * 1024), Code::kOutOfDeviceMemory, HasSubstr("do not fit"));
+  for (Block* block : small) pool.free(block, {});
+  pool.free(pool.allocate(900 * 1024), {});
 }
 
 TEST_F(PoolTest, ABlockPendingAtTheLimitIsWaitedFor) {
