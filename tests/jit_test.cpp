@@ -193,6 +193,31 @@ TEST(RetraceTest, SaysWhatIsDifferent) {
   EXPECT_EQ(f.retrace_reason(), "the level is O0, was O1");
 }
 
+// The kernel that kAuto makes of many launches takes the driver seconds: signatures after the first
+// few are lists until they are called often, or sunk.
+TEST(RetraceTest, ManySignaturesAreListsAtFirst) {
+  auto f = jit([](Tensor x) { return ops::sum(ops::softmax(x * 2) * x); });
+  const auto at = [](int64_t n) { return Tensor::full({n, 3}, 0.5); };
+  const auto expect = [&](int64_t n) {
+    EXPECT_NEAR(f(at(n)).item<float>(), 0.5f * static_cast<float>(n), 1e-4f);
+  };
+  expect(1);
+  const Replay usual = f.info().replay;
+  for (int64_t n = 2; n <= 6; ++n) {
+    expect(n);
+    EXPECT_EQ(f.info().replay, n <= 4 ? usual : Replay::kList) << n;
+  }
+  for (size_t call = 1; call < JitCache::kCallsOfList; ++call) f(at(6));
+  EXPECT_EQ(f.info().replay, Replay::kList);
+  expect(6);
+  EXPECT_EQ(f.info().replay, usual);
+  expect(5);
+  EXPECT_EQ(f.info().replay, Replay::kList);
+  sink(f)(2, repeat(at(5)));
+  EXPECT_EQ(f.info().replay, usual);
+  EXPECT_EQ(f.compile_count(), 6u);
+}
+
 TEST(RetraceTest, FollowsTheNestingOfArgumentsAndResults) {
   using Lists = std::vector<std::vector<Tensor>>;
   auto f = jit([](const Lists& x) {

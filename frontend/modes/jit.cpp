@@ -70,7 +70,7 @@ bool JitCache::Signature::fits(const Entry& entry) const {
 }
 
 // On the way of every call: compares, and allocates nothing.
-std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& make) {
+std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& make, Use use) {
   const JitLevel level = options_.level.value_or(default_jit_level());
   std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -80,19 +80,31 @@ std::shared_ptr<Entry> JitCache::find(const Signature& signature, const Make& ma
       continue;
     }
     std::rotate(entries_.begin(), entry, entry + 1);
-    return entries_.front();
+    if (is_list_enough(*entries_.front(), use)) return entries_.front();
+    // Another entry: a call in another thread may be running this one.
+    auto again = std::make_shared<Entry>(*entries_.front());
+    again->is_list = false;
+    lower(*again, entries_.front()->compiled->program());
+    entries_.front() = again;
+    return again;
   }
   Entry made{{}, {}, level, device(), signature.leaf_counts(), signature.form(), {}, {}};
   for (size_t i = 0; i < signature.size(); ++i) made.types.push_back(signature.type(i));
-  return add(std::move(made), make);
+  return add(std::move(made), make, use);
 }
 
-std::shared_ptr<Entry> JitCache::add(Entry entry, const Make& make) {
+bool JitCache::is_list_enough(Entry& entry, Use use) const {
+  return !entry.is_list || (use == Use::kCall && ++entry.calls < kCallsOfList);
+}
+
+std::shared_ptr<Entry> JitCache::add(Entry entry, const Make& make, Use use) {
   reason_ = reason_for(entry, entries_.empty() ? nullptr : entries_.front().get());
   if (std::getenv("BALLAST_VERBOSE")) {
     std::fprintf(stderr, "ballast: tracing the %s: %s\n", name_.c_str(), reason_.c_str());
   }
   auto made = std::make_shared<Entry>(std::move(entry));
+  made->is_list = use == Use::kCall && options_.replay == Replay::kAuto &&
+                  made->level != JitLevel::kO0 && compile_count_ >= kSignaturesAtOnce;
   compile(*made, make);
   entries_.insert(entries_.begin(), made);
   ++compile_count_;
@@ -105,14 +117,18 @@ void JitCache::compile(Entry& entry, const Make& make) const {
     fail(BALLAST_INVALID_ARGUMENT, "[jit] the {} is to donate argument {}, but is given {}", name_,
          argument, entry.leaf_counts.size());
   }
-  JitOptions options = options_;
-  options.level = entry.level;
   FlagsRead::Scope scope(entry.flags);
   const Program program =
       trace([&](const std::vector<Tensor>& traced) { return make(traced, &entry.prototype); },
             entry.types);
-  entry.compiled =
-      std::make_shared<Compiled>(eliminate_dead_code(program), options, donated_leaves(entry));
+  lower(entry, eliminate_dead_code(program));
+}
+
+void JitCache::lower(Entry& entry, const Program& program) const {
+  JitOptions options = options_;
+  options.level = entry.level;
+  if (entry.is_list) options.replay = Replay::kList;
+  entry.compiled = std::make_shared<Compiled>(program, options, donated_leaves(entry));
 }
 
 std::vector<Donated> JitCache::donated_leaves(const Entry& entry) const {

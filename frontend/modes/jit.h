@@ -5,8 +5,10 @@
 // closes over are bound as they were when it was traced. Why it was traced again is told by
 // retrace_reason(), and on stderr where $BALLAST_VERBOSE is set. All that was compiled is kept for
 // as long as the jitted function lives, and found by looking through it from what was used last:
-// pad arguments whose shapes vary without bound. Thread-safe: one thread compiles while others
-// wait, and calls of one signature take turns.
+// pad arguments whose shapes vary without bound. The driver takes seconds for the one kernel that
+// Replay::kAuto makes of many launches, so a function's signatures after the first few are lists
+// of launches, compiled in milliseconds, until they are called often or sunk. Thread-safe: one
+// thread compiles while others wait, and calls of one signature take turns.
 #pragma once
 
 #include "frontend/modes/compiled.h"
@@ -35,7 +37,13 @@ class JitCache {
     TreeForm form;                    // of all arguments
     std::vector<TensorType> types;    // of the leaves
     FlagsRead flags;
+    bool is_list = false;  // instead of what Replay::kAuto chooses
+    size_t calls = 0;      // as a list
   };
+  // Signatures that are compiled as Replay::kAuto chooses at once, and calls after which another
+  // is.
+  static constexpr size_t kSignaturesAtOnce = 4, kCallsOfList = 256;
+  enum class Use { kCall, kSink };
   using Make = std::function<std::vector<Tensor>(const std::vector<Tensor>&, std::any*)>;
   // What a call is given: leaves or their types, how many each argument has, and, where these can
   // be nested in several ways, the form. Borrows all of it.
@@ -80,7 +88,7 @@ class JitCache {
   JitCache(JitOptions options, std::string name)
       : options_(std::move(options)), name_(std::move(name)) {}
   // The entry of a signature, compiled now if it is new.
-  std::shared_ptr<Entry> find(const Signature& signature, const Make& make);
+  std::shared_ptr<Entry> find(const Signature& signature, const Make& make, Use use);
   // Runs the entry; errors name the line of the call.
   std::vector<Tensor> run(const Entry& entry, const std::vector<Tensor>& leaves,
                           const Where& where) const;
@@ -94,8 +102,10 @@ class JitCache {
   std::string retrace_reason() const;
 
  private:
-  std::shared_ptr<Entry> add(Entry entry, const Make& make);
+  std::shared_ptr<Entry> add(Entry entry, const Make& make, Use use);
   void compile(Entry& entry, const Make& make) const;
+  void lower(Entry& entry, const Program& program) const;
+  bool is_list_enough(Entry& entry, Use use) const;
   bool is_donated(size_t argument) const;
   std::vector<Donated> donated_leaves(const Entry& entry) const;
   void check_donated(const Entry& entry, const std::vector<Tensor>& leaves) const;
@@ -126,7 +136,8 @@ auto as_arguments(const std::tuple<const Args&...>& given) {
 template <class F, class... Args>
 std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
                                                 const JitCache::Signature& signature,
-                                                const std::tuple<const Args&...>& given) {
+                                                const std::tuple<const Args&...>& given,
+                                                JitCache::Use use) {
   TreeForm form{typeid(decltype(as_arguments(given))), {}};
   append_sizes(given, form.sizes);
   auto make = [&](const std::vector<Tensor>& traced, std::any* prototype) {
@@ -136,7 +147,7 @@ std::shared_ptr<JitCache::Entry> compiled_entry(JitCache& cache, F& fn,
     *prototype = std::move(value);
     return flat;
   };
-  return cache.find(signature.with(form), make);
+  return cache.find(signature.with(form), make, use);
 }
 
 // fn(args...), compiled; errors name the line of the call.
@@ -155,7 +166,8 @@ auto call_compiled(JitCache& cache, F& fn, const Where& where, const Args&... ar
     (check_donation(kHoldsParameters<Args>), ...);
     const std::vector<Tensor> leaves = leaves_of(given);
     const std::array<size_t, sizeof...(Args)> counts{leaf_count(args)...};
-    auto entry = compiled_entry(cache, fn, {leaves, counts.data(), counts.size()}, given);
+    auto entry = compiled_entry(cache, fn, {leaves, counts.data(), counts.size()}, given,
+                                JitCache::Use::kCall);
     return with_leaves(std::any_cast<const Value&>(entry->prototype),
                        cache.run(*entry, leaves, where));
   });
@@ -217,14 +229,15 @@ class Jit {
     return call(where_, a, b, c, d, e, g, h, i, j, more...);
   }
 
-  // Compiles for arguments of these types without running; `arguments` gives the form only.
+  // Compiles for sunk runs with arguments of these types; `arguments` gives the form only.
   template <class Arguments>
   std::shared_ptr<JitCache::Entry> compile(const std::vector<TensorType>& types,
                                            const std::vector<size_t>& leaf_counts,
                                            const Arguments& arguments) {
     return std::apply(
         [&](const auto&... given) {
-          return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, std::tie(given...));
+          return internal::compiled_entry(*cache_, fn_, {types, leaf_counts}, std::tie(given...),
+                                          JitCache::Use::kSink);
         },
         arguments);
   }

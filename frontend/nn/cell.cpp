@@ -88,7 +88,8 @@ std::vector<Tensor> Cell::call_all(const std::vector<Operand>& inputs) {
     const std::vector<size_t> leaf_counts(tensors.size(), 1);
     auto entry = state_->compiled.find(
         {tensors, leaf_counts.data(), leaf_counts.size()},
-        [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); });
+        [this](const std::vector<Tensor>& traced, std::any*) { return construct_all(traced); },
+        JitCache::Use::kCall);
     return entry->compiled->run(tensors);
   });
 }
