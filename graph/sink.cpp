@@ -16,8 +16,9 @@ namespace {
 constexpr size_t kKnownQueues = 8;      // double buffering of a few queues
 constexpr uint64_t kStepsPerMark = 16;  // an event every so many steps ...
 constexpr size_t kMarksInFlight = 4;    // ... and at most so many ahead of the device
-// What the steps of a stitched launch touch together: 2 to 5 ms where they are bound by memory.
-constexpr uint64_t kBytesPerLaunch = 256 << 20;
+// What the steps of a stitched launch touch together: 2 to 5 ms by several workers where they are
+// bound by memory, some tens of ms by one, whose steps are bound by what each costs.
+constexpr uint64_t kBytesPerLaunch = 256 << 20, kBytesPerLaunchOfOne = 64 << 20;
 
 uint64_t allocations(device::Device& device) {
   const device::PoolStats stats = device.pool().stats();
@@ -244,9 +245,9 @@ void Sink::replay_whole(device::Stream& stream, const std::vector<BufferPtr>& bi
   }
 }
 
-// One launch where one work-item does everything, which is little. Else one every so many steps, so
-// that cancelling takes effect: of some milliseconds each, as the host that prepares the next ones
-// shares its core with a worker that does not sleep.
+// A launch every so many steps, so that cancelling takes effect: by several workers of some
+// milliseconds each, as the host that prepares the next ones shares its core with one of them,
+// which does not sleep.
 void Sink::run_stitched(device::Stream& stream, uint64_t n_steps, const std::vector<Lane>& inputs,
                         const std::vector<Lane>& outputs, Direction direction,
                         const CancelFlag& is_cancelled) {
@@ -255,9 +256,8 @@ void Sink::run_stitched(device::Stream& stream, uint64_t n_steps, const std::vec
     for (const Lane& lane : *lanes) bindings.push_back({lane.queue.get(), lane.bytes, lane.slots});
   }
   device::Stitched& stitched = *executable_->stitched();
-  const uint64_t at_once = stitched.workers() > 1
-                               ? kBytesPerLaunch / executable_->touched_bytes() + 1
-                               : std::max<uint64_t>(n_steps, 1);
+  const uint64_t bytes = stitched.workers() > 1 ? kBytesPerLaunch : kBytesPerLaunchOfOne;
+  const uint64_t at_once = bytes / std::max<uint64_t>(executable_->touched_bytes(), 1) + 1;
   Window window(executable_->device(), stream);
   for (uint64_t step = 0; step < n_steps; step += at_once) {
     check_cancelled(is_cancelled, step);
