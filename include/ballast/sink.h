@@ -60,7 +60,8 @@ typedef struct ballast_sink_api {
   /* [T] Stops the run in progress: sink_run returns CANCELLED, steps_done and states are those of
    * the last whole step. It stops before the next step or before the next iteration of a while or
    * scan within the step; steps that are one launch (BALLAST_REPLAY_STITCH: some tens of
-   * milliseconds of them) end first. If no run is in progress, the next one stops before its first step: it may be about to begin. */
+   * milliseconds of them) end first. If no run is in progress, the next one stops before its
+   * first step: it may be about to begin. */
   ballast_error* (*sink_cancel)(ballast_sink* sink);
   ballast_error* (*sink_info)(ballast_sink* sink, ballast_sink_info* out_info);
   ballast_error* (*sink_release)(ballast_sink* sink);
