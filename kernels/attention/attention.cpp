@@ -2,6 +2,7 @@
 // ones, and lays out the workspace.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/registers.h"
 
 #include <algorithm>
 #include <optional>
@@ -179,6 +180,11 @@ int64_t in_pairs_of(const AttentionConfig& c) {
   return c.queries - (left > kLanes ? 0 : left);
 }
 
+// The kernel whose sums, of which the wide ones have two vectors by eight, fit into registers.
+std::string tiles_of_cpu(const std::string& tiles) {
+  return fits_registers(2 * kChunk) ? tiles : "narrow_" + tiles;
+}
+
 struct ForwardSlots {
   uint32_t q = 0, k = 1, v = 2, mask = 3, out, lse, workspace;
   explicit ForwardSlots(const AttentionConfig& c) : out(c.mask == Mask::kNone ? 3 : 4) {
@@ -223,8 +229,8 @@ Plan plan_tiles(const AttentionConfig& c) {
     own.push_back(Operand{slots.lse, DType::kF32, {count, b.groups, 1}, {1, c.queries, 1}, {}});
     b.launch_masked(kernel, own);
   };
-  launch("attention_tiles", 0, in_pairs);
-  launch("attention_single_tiles", in_pairs, c.queries - in_pairs);
+  launch("attention_" + tiles_of_cpu("tiles"), 0, in_pairs);
+  launch("attention_" + tiles_of_cpu("single_tiles"), in_pairs, c.queries - in_pairs);
   if (in_pairs > 0 && in_pairs < c.queries) b.join_beside();
   b.unpad(out, value_depth, slots.out, c.queries, c.value_depth);
   return b.finish();
@@ -297,11 +303,11 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
   const uint32_t dv = b.padded_place(slots.dv, c.keys, c.value_depth, value_depth);
   const uint32_t dq = b.padded_place(slots.dq, c.queries, c.depth, depth);
   const size_t before = b.launch_count();
-  b.launch_masked("attention_grad_tiles", args);
+  b.launch_masked("attention_grad_" + tiles_of_cpu("tiles"), args);
   if (in_pairs < c.queries) {
     args[kFirst] = static_cast<int32_t>(in_pairs);
     args[kCount] = static_cast<int32_t>(c.queries);
-    b.launch_masked("attention_grad_single_tiles", args);
+    b.launch_masked("attention_grad_" + tiles_of_cpu("single_tiles"), args);
   }
   sums.write_rows(b, 0, c.scale, dk, depth);
   sums.write_rows(b, sums.key_rows, 1.0f, dv, value_depth);

@@ -34,6 +34,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 64};
   GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
+  GeneratorParam<int> held{"held", kStep};  // of a step, whose sums are in registers at a time
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 4>> dout{"dout"};      // the same
@@ -74,6 +75,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       y{"y"}, u{"u"}, row{"row"};
   Expr key_count, depth, value_depth;
   int tile = 0;
+  RVar xo{"xo"}, xi{"xi"};
   RDom rs;
   Func qs{"qs"}, douts{"douts"}, limits{"limits"}, lses{"lses"}, deltas{"deltas"}, near_k{"near_k"},
       near_v{"near_v"}, s{"s"}, dp{"dp"}, p{"p"}, ds{"ds"}, dq{"dq"}, dk{"dk"}, dv{"dv"};
@@ -204,17 +206,18 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     Func sums = *sums_;
     sums.bound(j, 0, kVectors).gpu_blocks(n, h).vectorize(l).unroll(j);
     sums.update()
-        .reorder(l, j, rs[0], rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
+        .split(rs[0], xo, xi, held)
+        .reorder(l, j, xi, xo, rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
         .gpu_blocks(n, h)
         .vectorize(l)
         .unroll(j)
-        .unroll(rs[0])
+        .unroll(xi)
         .unroll(rs[3])
         .never_partition_all();
     for (Func f : {dq, dk, dv}) {
-      f.compute_at(sums, rs[1])
+      f.compute_at(sums, xo)
           .store_in(MemoryType::Register)
-          .bound_extent(x, kStep)
+          .bound_extent(x, held)
           .bound_extent(y, 1);
       f.bound_extent(j, f.name() == dq.name() ? int(vectors) : kVectors).bound_extent(b, 1);
       f.bound_extent(t, 1).bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
@@ -246,8 +249,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       f.compute_at(*sums_, rs[4]).store_in(MemoryType::Stack).bound_storage(c, block);
       f.bound_extent(j, vectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
       f.bound_extent(h, 1).vectorize(l).unroll(j);
-      f.update().reorder(l, j, js.x, js.y).vectorize(l).unroll(j).unroll(js.x);
-      f.update().never_partition_all();
+      f.update().split(js.x, xo, xi, held).reorder(l, j, xi, xo, js.y);
+      f.update().vectorize(l).unroll(j).unroll(xi).never_partition_all();
     }
     for (Func f : {near_k, near_v}) {
       f.compute_at(f.name() == near_k.name() ? p : ds, js.y).store_in(MemoryType::Stack);
@@ -256,8 +259,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       f.split(d, db, d, kLanes, TailStrategy::RoundUp).reorder(d, c, db).vectorize(d).unroll(c);
     }
     for (Func f : {s, dp}) {
-      f.compute_at(f.name() == s.name() ? p : ds, js.y).store_in(MemoryType::Register);
-      f.bound_extent(j, vectors).bound_extent(c, kStep).bound_extent(b, 1).bound_extent(t, 1);
+      f.compute_at(f.name() == s.name() ? p : ds, xo).store_in(MemoryType::Register);
+      f.bound_extent(j, vectors).bound_extent(c, held).bound_extent(b, 1).bound_extent(t, 1);
       f.bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(c);
       f.update()
           .reorder(l, j, c, RVar(f.name() == s.name() ? "k$x" : "e$x"))

@@ -20,6 +20,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 128};
   GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
+  GeneratorParam<int> held{"held", kStep};  // of a step, whose sums are in registers at a time
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
@@ -54,6 +55,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
       db{"db"}, eb{"eb"}, o{"o"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
   Expr key_count;
   int tile = 0;
+  RVar xo{"xo"}, xi{"xi"};
   RDom js, ju, rs, k, kk, kk_rest;
   Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"}, p{"p"},
       sums{"sums"}, sum{"sum"}, pv{"pv"}, state{"state"}, factor{"factor"}, row_lse{"row_lse"};
@@ -205,10 +207,12 @@ class AttentionTiles : public Generator<AttentionTiles> {
     qs.split(d, db, r, kLanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
     state.bound_storage(row, kFirst + kMaxVectors * kLanes).never_partition_all();
     state.update()
-        .reorder(l, j, rs.x, rs.y, rs.z, rs.w)
+        .split(rs.x, xo, xi, held)
+        .reorder(l, j, xi, xo, rs.y, rs.z, rs.w)
         .vectorize(l)
         .unroll(j)
-        .unroll(rs.x)
+        .unroll(xi)
+        .unroll(xo)
         .unroll(rs.z)
         .never_partition_all();
     for (Func f : turned_q) {
@@ -231,7 +235,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     }
     for (Func f : {s, p}) {
       f.bound_storage(c, block);
-      f.update().reorder(l, j, js.x, js.y).vectorize(l).unroll(j).unroll(js.x);
+      f.update().split(js.x, xo, xi, held).reorder(l, j, xi, xo, js.y);
+      f.update().vectorize(l).unroll(j).unroll(xi).unroll(xo);
     }
     for (Func f : {tops, sums}) {
       f.bound_extent(u, kStep).unroll(u).store_in(MemoryType::Register);
@@ -239,11 +244,11 @@ class AttentionTiles : public Generator<AttentionTiles> {
     }
     tops.compute_at(top, Var::outermost());
     sums.compute_at(sum, Var::outermost());
-    dot.compute_at(s, js.y).store_in(MemoryType::Register);
-    dot.bound_extent(c, kStep).unroll(c);
+    dot.compute_at(s, xo).store_in(MemoryType::Register);
+    dot.bound_extent(c, held).unroll(c);
     dot.update(0).reorder(l, j, c, k.x, k.y).vectorize(l).unroll(j).unroll(c).unroll(k.x);
-    pv.compute_at(state, rs.y).store_in(MemoryType::Register);
-    pv.bound_extent(e, kStep).unroll(e);
+    pv.compute_at(state, xo).store_in(MemoryType::Register);
+    pv.bound_extent(e, held).unroll(e);
     pv.update(0).reorder(l, j, e, x, kk.x, kk.y).vectorize(l).unroll(j).unroll(e).unroll(kk.x);
     pv.update(1).reorder(l, j, e, x, kk_rest).vectorize(l).unroll(j).unroll(e);
   }

@@ -3,13 +3,16 @@ foreach(mask "" _mask)
   if(mask)
     set(params "has_mask=true")
   endif()
-  ballast_kernel(attention_tiles${mask} CLASSES cpu WIDE GENERATOR attention_tiles PARAMS ${params})
-  ballast_kernel(attention_single_tiles${mask} CLASSES cpu WIDE GENERATOR attention_tiles
-                 PARAMS vectors=1 ${params})
-  ballast_kernel(attention_grad_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
-                 PARAMS ${params})
-  ballast_kernel(attention_grad_single_tiles${mask} CLASSES cpu GENERATOR attention_grad_tiles
-                 PARAMS vectors=1 ${params})
+  # `narrow`: for 16 registers of 8 lanes.
+  foreach(tiles "tiles" "single_tiles vectors=1" "narrow_tiles held=2"
+          "narrow_single_tiles vectors=1 held=4")
+    separate_arguments(tiles)
+    list(POP_FRONT tiles name)
+    ballast_kernel(attention_${name}${mask} CLASSES cpu WIDE GENERATOR attention_tiles
+                   PARAMS ${tiles} ${params})
+    ballast_kernel(attention_grad_${name}${mask} CLASSES cpu GENERATOR attention_grad_tiles
+                   PARAMS ${tiles} ${params})
+  endforeach()
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
   ballast_kernel(attention_out${mask} CLASSES gpu GENERATOR attention_sum PARAMS ${params})
   ballast_kernel(attention_dq${mask} CLASSES gpu GENERATOR attention_sum

@@ -1,5 +1,6 @@
 // Convolution from padded planes (conv_planes_recipe.h) on CPUs with channels in the lanes: tiles
-// of 6 pixels x 64 channels, pixels broadcast from where they lie, weights in whole cache lines.
+// of 6 pixels x 16 `vectors` channels, pixels broadcast from where they lie, weights in whole cache
+// lines.
 // The sums are transposed in blocks of 16 x 16 and written in vectors along the rows.
 //
 // The taps come in chunks whose weights stay in the nearest cache while all tiles of a block pass;
@@ -13,6 +14,8 @@ using namespace Halide;
 
 class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
  public:
+  GeneratorParam<int> vectors{"vectors", 4};
+
   void generate() {
     make_planes();
     sum();
@@ -20,7 +23,7 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
   }
 
   void schedule() {
-    set_layouts(kTileChannels);
+    set_layouts(tile_channels());
     const RVar channel = results[1], column = results[2], tile = results[5], part = results[6];
     Stage write = Func(out).update();
     write.allow_race_conditions();
@@ -40,8 +43,8 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
   }
 
  private:
-  static constexpr int kTilePixels = kChannelPixels, kVectors = kChannelVectors,
-                       kTileChannels = kVectors * kLanes, kAskedVectors = 2;
+  static constexpr int kTilePixels = 6;
+  int tile_channels() const { return vectors * kLanes; }
 
   void sum() {
     const Expr taps = kernel_w * kernel_h * in.dim(2).extent();
@@ -56,24 +59,25 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     total(l, v, q, o, p, g, n) = 0.0f;
     // Their rows are asked for on the way, those of some channels per chunk: else writing them
     // waits for memory.
-    const Expr which = (chunks * kAskedVectors + v) * kTilePixels + q % kTilePixels;
-    const Expr channel = channel_of(tile_of(p, o), which % kTileChannels, kTileChannels);
+    const int asked_vectors = std::min<int>(vectors, 2);
+    const Expr which = (chunks * asked_vectors + v) * kTilePixels + q % kTilePixels;
+    const Expr channel = channel_of(tile_of(p, o), which % tile_channels(), tile_channels());
     const Expr sum =
         strict_float(total(l, v, q, o, p, g, n) + product(l, v, q, o, p, g, n, chunks));
     const Expr row = same(first_row(p) * out.dim(0).extent() + q + l, channel, g, n);
-    total(l, v, q, o, p, g, n) = select(v < kAskedVectors, with_prefetch(sum, row), sum);
+    total(l, v, q, o, p, g, n) = select(v < asked_vectors, with_prefetch(sum, row), sum);
   }
 
   void store() {
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent(),
                channels = out.dim(2).extent();
     const Expr blocks = (height + rows - 1) / rows,
-               all_tiles = (channels + kTileChannels - 1) / kTileChannels;
+               all_tiles = (channels + tile_channels() - 1) / tile_channels();
     results = RDom({{0, kLanes},
                     {0, kLanes},
                     {0, (width + kLanes - 1) / kLanes},
                     {0, rows},
-                    {0, kVectors},
+                    {0, vectors},
                     {0, tiles_per_part},
                     {0, blocks * parts}},
                    "results");
@@ -85,13 +89,13 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     turned = transpose_block(block, kLanes, sizeof(float), l, j, {v, x, y_, o, p, g, n});
     ended(l, j, v, x, y_, o, p, g, n) =
         with_epilogue(turned.back()(l, j, v, x, y_, o, p, g, n), x + l, first_row(p) + y_,
-                      channel_of(tile_of(p, o), v * kLanes + j, kTileChannels));
+                      channel_of(tile_of(p, o), v * kLanes + j, tile_channels()));
     turned.push_back(ended);
 
     const Expr column = min(results[2] * kLanes, width - kLanes);
     out(x, y_, c, g, n) = undef<float>();
     out(column + results[0], first_row(part) + results[3],
-        channel_of(tile_of(part, tile), vector * kLanes + results[1], kTileChannels), g, n) =
+        channel_of(tile_of(part, tile), vector * kLanes + results[1], tile_channels()), g, n) =
         ended(results[0], results[1], vector, column, results[3], tile, part, g, n);
   }
 
@@ -99,7 +103,7 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     total.compute_at(out, tile).store_in(MemoryType::Stack);
     total.bound(q, 0, tiles * kTilePixels).bound_storage(q, kPlanePixels);
     for (Func func : {total, product}) {
-      func.bound_extent(l, kLanes).bound_extent(v, kVectors);
+      func.bound_extent(l, kLanes).bound_extent(v, vectors);
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
     total.vectorize(l).unroll(v).never_partition_all();

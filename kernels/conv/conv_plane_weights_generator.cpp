@@ -29,7 +29,7 @@ class ConvPlaneWeights : public Generator<ConvPlaneWeights> {
     for (int d = 0; d < 4; ++d) source.dim(d).set_min(0).set_stride(Expr());
     for (int d = 0; d < 5; ++d) packed.dim(d).set_min(0);
     Func(packed)
-        .split(j, jo, j, kPlaneRows)
+        .split(j, jo, j, 2)  // what all tiles' channels are a multiple of
         .reorder(j, jo, t, c, o, g)
         .unroll(j)
         .gpu_blocks(c, o, g)

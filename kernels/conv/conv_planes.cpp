@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_planes.h"
 
 #include "kernels/conv/conv_tiles.h"
+#include "kernels/registers.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +9,7 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kLanes = 16, kPixels = kPlaneVectors * kLanes,
-                  kChannels = kChannelVectors * kLanes;
+constexpr int64_t kLanes = 16;
 
 // What is kept in registers.
 struct Tile {
@@ -17,8 +17,13 @@ struct Tile {
   int64_t channels, pixels;
   int64_t cycles_per_tap() const { return channels * pixels / (2 * kLanes); }
 };
-constexpr Tile kPixelLanes{"conv_planes", kPlaneRows, kPixels};
-constexpr Tile kChannelLanes{"conv_plane_channels", kChannels, kChannelPixels};
+struct Tiles {
+  Tile pixel_lanes, channel_lanes;
+};
+constexpr Tiles kWideTiles = {{"conv_planes_8x3", 8, 48}, {"conv_plane_channels_6x4", 64, 6}};
+constexpr Tiles kNarrowTiles = {{"conv_planes_6x1", 6, 16}, {"conv_plane_channels_6x1", 16, 6}};
+
+const Tiles& tiles_of_cpu() { return fits_registers(24) ? kWideTiles : kNarrowTiles; }
 
 // A convolution of x [batch, groups * channels, in_h, in_w] to [batch, groups * lanes, out_h,
 // out_w].
@@ -91,15 +96,16 @@ Written written(const Problem& p, const Cut& cut) {
 // Both kinds need work-groups enough.
 Cut cut_problem(const Problem& p) {
   constexpr int64_t kLeastTaps = 96, kLeastGroups = 8;
-  const int64_t computed = p.tiles_of_channels(kChannelLanes) * kChannelLanes.channels;
-  if (p.lanes >= kChannelLanes.channels && 8 * p.lanes >= 7 * computed &&
+  const auto& [pixel_lanes, channel_lanes] = tiles_of_cpu();
+  const int64_t computed = p.tiles_of_channels(channel_lanes) * channel_lanes.channels;
+  if (p.lanes >= channel_lanes.channels && 8 * p.lanes >= 7 * computed &&
       p.kernel_h * p.kernel_w > 1 && p.taps() >= kLeastTaps) {
-    const Cut cut = cut_problem(p, kChannelLanes);
+    const Cut cut = cut_problem(p, channel_lanes);
     const bool has_vectors = written(p, cut).width >= kLanes;
     const int64_t groups = cut.blocks * cut.parts * p.batch * p.groups;
     if (cut.rows > 0 && has_vectors && groups >= kLeastGroups) return cut;
   }
-  return cut_problem(p, kPixelLanes);
+  return cut_problem(p, pixel_lanes);
 }
 
 // Whether conv_tiles.cpp, which reads x where it lies, or for 1x1 a product is faster: for channels
@@ -109,7 +115,7 @@ bool is_better_in_tiles(const Problem& p, const Cut& cut) {
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.lanes, pixels);
   const bool is_filled = 8 * p.lanes >= 7 * ceil_div(p.lanes, tile.lanes()) * tile.lanes();
-  if (!is_filled || tile.vectors < 3) return false;
+  if (!is_filled || !tile.is_fast()) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
   };
@@ -124,7 +130,7 @@ bool is_better_in_tiles(const Problem& p, const Cut& cut) {
 
 bool is_taken(const Problem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
-  if (p.lanes < kPlaneRows || p.in_h == 0 || p.in_w == 0) return false;
+  if (p.lanes < tiles_of_cpu().pixel_lanes.channels || p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
   if (cut.rows == 0 || is_better_in_tiles(p, cut)) return false;
   const double useful =
@@ -224,9 +230,9 @@ struct Epilogue {
 };
 
 // Chunks of one length whose weights take half of the nearest cache.
-int64_t chunk_taps(const Problem& p) {
-  constexpr int64_t kMostTaps = 96;
-  return ceil_div(p.taps(), ceil_div(p.taps(), kMostTaps));
+int64_t chunk_taps(const Problem& p, const Tile& tile) {
+  constexpr int64_t kMostWeights = 96 * 64;
+  return ceil_div(p.taps(), ceil_div(p.taps() * tile.channels, kMostWeights));
 }
 
 // x in slot 0.
@@ -239,7 +245,7 @@ void record_planes(Recorder& recorder, const Problem& p, const Operand& weights,
   for (int64_t value :
        {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left, p.kernel_h, p.kernel_w,
         cut.pitch, cut.plane, to.rows, cut.elements, cut.tiles, std::min(kLanes, to.width) - 1,
-        cut.parts, cut.tiles_per_part, chunk_taps(p)}) {
+        cut.parts, cut.tiles_per_part, chunk_taps(p, *cut.tile)}) {
     args.push_back(number(value));
   }
   args.insert(

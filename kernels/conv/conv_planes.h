@@ -9,8 +9,6 @@ namespace ballast::kernels {
 constexpr int kPlaneElements = 163840;  // of a work-group's padded input
 constexpr int kPlaneTaps = 4096;        // of a window in all channels of a group
 constexpr int kPlanePixels = 1056;      // of a work-group's results per channel, gaps counted
-constexpr int kPlaneVectors = 3, kPlaneRows = 8;        // a tile: vectors of pixels, channels
-constexpr int kChannelPixels = 6, kChannelVectors = 4;  // the other: pixels, vectors of channels
 
 // Whether the planes fit, and fill enough of their tiles; else conv_tiles.cpp takes it.
 bool is_planes(const ConvConfig& config);

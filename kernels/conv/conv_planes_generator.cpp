@@ -1,5 +1,5 @@
 // Convolution from padded planes (conv_planes_recipe.h) on CPUs with pixels in the lanes: tiles of
-// 8 channels x 3 vectors of pixels, weights broadcast from where they lie. Each channel's rows are
+// `channels` x `vectors` of pixels, weights broadcast from where they lie. Each channel's rows are
 // written in one run.
 //
 // An element is the fma chain over (channel, row, column) of its window, started at +0.
@@ -12,6 +12,9 @@ using namespace Halide;
 
 class ConvPlanes : public PlanesGenerator<ConvPlanes> {
  public:
+  GeneratorParam<int> channels{"channels", 8};
+  GeneratorParam<int> vectors{"vectors", 3};
+
   void generate() {
     make_planes();
     sum();
@@ -19,7 +22,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   }
 
   void schedule() {
-    set_layouts(kPlaneRows);
+    set_layouts(channels);
     const RVar tile = results[4], part = results[5];
     Stage write = Func(out).update();
     write.allow_race_conditions();
@@ -35,33 +38,34 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   }
 
  private:
-  static constexpr int kTile = kPlaneVectors * kLanes;
+  int tile_pixels() const { return vectors * kLanes; }
 
   void sum() {
     const Expr taps = kernel_w * kernel_h * in.dim(2).extent();
     steps = RDom(0, taps, "steps");
-    const Expr pixel = place(steps) + u * kTile + v * kLanes + l;
+    const Expr pixel = place(steps) + u * tile_pixels() + v * kLanes + l;
     product(l, v, j, u, o, p, g, n) = 0.0f;
     product(l, v, j, u, o, p, g, n) =
         fused_multiply_add(weights(j, steps, tile_of(p, o), g),
                            padded(unsafe_promise_clamped(pixel, 0, elements - 1), p, g, n),
                            product(l, v, j, u, o, p, g, n));
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
-    const Expr result = product(q % kLanes, (q / kLanes) % kPlaneVectors, j, q / kTile, o, p, g, n);
+    const Expr result =
+        product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);
     staged(q, j, o, p, g, n) =
         with_prefetch(result, same(first_row(p) * out.dim(0).extent() + q,
-                                   channel_of(tile_of(p, o), j, kPlaneRows), g, n));
+                                   channel_of(tile_of(p, o), j, channels), g, n));
   }
 
   void store() {
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent(),
-               channels = out.dim(2).extent();
+               all_channels = out.dim(2).extent();
     const Expr blocks = (height + rows - 1) / rows,
-               all_tiles = (channels + kPlaneRows - 1) / kPlaneRows;
+               all_tiles = (all_channels + channels - 1) / channels;
     results = RDom({{0, kLanes},
                     {0, (width + kLanes - 1) / kLanes},
                     {0, rows},
-                    {0, kPlaneRows},
+                    {0, channels},
                     {0, tiles_per_part},
                     {0, blocks * parts}},
                    "results");
@@ -71,7 +75,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     const Expr column =
         max(min(results[1] * kLanes, width - kLanes), 0) + min(results[0], last_lane);
     const Expr row = results[2], y = first_row(part) + row,
-               channel = channel_of(tile, results[3], kPlaneRows);
+               channel = channel_of(tile, results[3], channels);
     out(x, y_, c, g, n) = undef<float>();
     const Expr sum = staged(row * pitch + column, results[3], results[4], part, g, n);
     out(column, y, channel, g, n) = with_epilogue(sum, column, y, channel);
@@ -79,8 +83,8 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
 
   void schedule_product(const RVar& tile) {
     staged.compute_at(out, tile).store_in(MemoryType::Stack);
-    staged.bound(q, 0, tiles * kTile).bound_storage(q, kPlanePixels).bound(j, 0, kPlaneRows);
-    staged.split(q, u, qi, kTile)
+    staged.bound(q, 0, tiles * tile_pixels()).bound_storage(q, kPlanePixels).bound(j, 0, channels);
+    staged.split(q, u, qi, tile_pixels())
         .split(qi, v, l, kLanes)
         .reorder(l, v, j, u)
         .vectorize(l)
@@ -91,7 +95,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
     product.compute_at(staged, u).store_in(MemoryType::Register);
-    product.bound_extent(l, kLanes).bound_extent(v, kPlaneVectors).bound_extent(j, kPlaneRows);
+    product.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(j, channels);
     product.bound_extent(u, 1);
     product.vectorize(l).unroll(v).unroll(j);
     product.update().reorder({l, v, j, steps, u, o, p, g, n}).vectorize(l).unroll(v).unroll(j);

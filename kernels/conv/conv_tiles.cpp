@@ -11,8 +11,12 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-constexpr ConvTile kTiles[] = {
-    {6, 4, 1 / 240.0}, {8, 3, 1 / 240.0}, {12, 2, 1 / 225.0}, {12, 1, 1 / 160.0}};
+// The last one is for 16 registers of 8 lanes.
+constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},
+                               {8, 3, 1 / 240.0},
+                               {12, 2, 1 / 225.0},
+                               {12, 1, 1 / 160.0},
+                               {6, 1, 1 / 120.0}};
 
 // A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
 struct Problem {
@@ -149,7 +153,7 @@ const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
   const auto ns = [&](const ConvTile& t) {
     return double(ceil_div(lanes, t.lanes()) * t.lanes() * ceil_div(count, t.broadcast) *
                   t.broadcast) *
-           t.fma_ns;
+           t.fma_ns * spilling_penalty(t.sums());
   };
   return *std::min_element(std::begin(kTiles), std::end(kTiles),
                            [&](const ConvTile& a, const ConvTile& b) { return ns(a) < ns(b); });

@@ -5,6 +5,7 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/halide_runtime.h"
+#include "kernels/registers.h"
 #include "kernels/workspace.h"
 
 namespace ballast::kernels {
@@ -41,6 +42,9 @@ struct ConvTile {
   int64_t broadcast, vectors;
   double fma_ns;
   int64_t lanes() const { return 16 * vectors; }
+  int64_t sums() const { return broadcast * vectors; }
+  // Whether its multiply-adds take no longer than any other tile's that fits.
+  bool is_fast() const { return vectors >= 3 || !fits_registers(24); }
 };
 // The tile that wastes least on `lanes` channels and `count` pixels or taps.
 const ConvTile& choose_conv_tile(int64_t lanes, int64_t count);

@@ -1,5 +1,7 @@
 #include "kernels/matmul/matmul_choice.h"
 
+#include "kernels/registers.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -15,8 +17,11 @@ constexpr MatmulTile kTiles[] = {
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
     {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.02},
     {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
-    {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03},
-    {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1}};
+    {"6x16", 6, 1, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.15},
+    {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03, 8},
+    {"16x16_turned", 16, 1, MatmulStore::kRows, 0, 1.2, 4},
+    {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1},
+    {"6x16_strided", 6, 1, MatmulStore::kElements, 0, 1.15}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -57,6 +62,7 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, 0, 1};
 const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, 0, 1};
 const MatmulTile kMatmulDots = {"dots", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulDot4 = {"dot_4", 1, 1, MatmulStore::kElements, 0, 1};
 
 int64_t MatmulProblem::matrices(const MatmulSide& side) const {
   int64_t count = 1;
@@ -105,6 +111,7 @@ int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
   const int64_t last = p.lanes(c).extent % c.tile->lanes(), rows = p.rows(c).extent;
   const bool in_place = c.pack == MatmulPack::kNone || packs_in_groups(p, c);
   if (last == 0 || last > kMatmulLanes || !in_place || !c.tile->has(kMatmulPlain)) return 0;
+  if (c.tile->vectors == 1) return 0;
   if (rows < std::max(kMatmulNarrowRows, c.tile->rows)) return 0;
   // Groups side by side: equally many.
   const int64_t groups = ceil_div(ceil_div(rows, c.tile->rows), c.tiles_per_group);
@@ -246,7 +253,8 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
 double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.tile->rows == 1) return kStreamingNs;
   const int64_t pitch = p.lanes(c).k_stride;
-  double ns = kMultiplyAddNs * c.tile->cost;
+  double ns = kMultiplyAddNs * c.tile->cost *
+              spilling_penalty(c.tile->held_rows * c.tile->vectors);
   if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
   return ns;
@@ -289,6 +297,8 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
   const bool swapped = p.b.extent < p.a.extent;
   const int64_t few = std::min(p.a.extent, p.b.extent);
   if (few > kMostDots) return std::nullopt;
+  constexpr int64_t kDotSums = 8;
+  if (!fits_registers(kDotSums)) return MatmulChoice{swapped, &kMatmulDot4};
   return MatmulChoice{swapped, few == 1 ? &kMatmulDot : &kMatmulDots};
 }
 

@@ -37,8 +37,10 @@ struct MatmulTile {
   int64_t rows, vectors;
   MatmulStore store;
   unsigned variants;  // of MatmulVariant
-  double cost;        // of a multiply-add, relative
+  double cost;        // of a multiply-add whose sum is in a register, relative
+  int64_t held_rows = rows;  // whose sums are in registers at a time
   int64_t lanes() const { return vectors * kMatmulLanes; }
+  bool has_panels() const { return rows * vectors > 1; }
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
 };
 
@@ -47,9 +49,9 @@ enum class MatmulPack { kNone, kRows, kColumns, kElements };
 // The kernel for a matrix times a vector, the matrix contiguous along k.
 extern const MatmulTile kMatmulVector;
 // For many steps of k along which both operands are contiguous: of a vector and a matrix, and of
-// few rows and a matrix. They add in another order than all others, so where they serve they are
-// the only choice.
-extern const MatmulTile kMatmulDot, kMatmulDots;
+// few rows and a matrix, which `dot_4` does one after the other. They add in another order than all
+// others, so where they serve they are the only choice.
+extern const MatmulTile kMatmulDot, kMatmulDots, kMatmulDot4;
 
 struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows

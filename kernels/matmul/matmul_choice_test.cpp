@@ -1,5 +1,6 @@
 // The ways to compute one product (matmul_choice.h): that they agree, and which one is taken.
 #include "kernels/matmul/matmul_choice.h"
+#include "kernels/registers.h"
 #include "kernels/test_support.h"
 
 #include <array>
@@ -77,8 +78,9 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     }
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",         "12x32",        "8x48",  "1x256",
-                                     "16x32_turned", "6x64_strided", "vector"};
+  const std::set<std::string> all = {"6x64",  "12x32",        "8x48",         "6x16",
+                                     "1x256", "16x32_turned", "16x16_turned", "6x64_strided",
+                                     "6x16_strided", "vector"};
   EXPECT_EQ(tiles, all);
 }
 
@@ -102,14 +104,18 @@ std::string tile_of(const MatmulConfig& config) {
   return best.tile == nullptr ? "general" : best.tile->name;
 }
 
+// Left: where there are 32 registers of 16 lanes; right: 16 of 8.
 TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
-  EXPECT_EQ(tile_of({1024, 1024, 1024}), "6x64");
-  EXPECT_EQ(tile_of({64, 512, 784, false, true}), "16x32_turned");  // weights [out, in]
-  EXPECT_EQ(tile_of({64, 512, 512}), "8x48");
-  EXPECT_EQ(tile_of({1024, 1, 1024}), "dot");
-  EXPECT_EQ(tile_of({64, 10, 512, false, true}), "dots");
-  EXPECT_EQ(tile_of({8, 1024, 1024, false, true}), "dots");
-  EXPECT_EQ(tile_of({8, 1024, 1024}), "8x48");
+  const auto expect = [](const MatmulConfig& config, const char* wide, const char* narrow) {
+    EXPECT_EQ(tile_of(config), vector_register_bytes() > 512 ? wide : narrow);
+  };
+  expect({1024, 1024, 1024}, "6x64", "6x16");
+  expect({64, 512, 784, false, true}, "16x32_turned", "16x16_turned");  // weights [out, in]
+  expect({64, 512, 512}, "8x48", "6x16");
+  expect({1024, 1, 1024}, "dot", "dot_4");
+  expect({64, 10, 512, false, true}, "dots", "dot_4");
+  expect({8, 1024, 1024, false, true}, "dots", "dot_4");
+  expect({8, 1024, 1024}, "8x48", "6x16");
 }
 
 // Whatever is estimated, groups hold some tiles, and no more than there are rows of them.
@@ -124,7 +130,7 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
     MatmulConfig c{m, n, k};
     c.batch = {{7, m * k, k * n, m * n}};
     for (const MatmulChoice& choice : choices_of(c)) {
-      if (choice.tile == nullptr || choice.tile->lanes() == kMatmulLanes) continue;
+      if (choice.tile == nullptr || !choice.tile->has_panels()) continue;
       const int64_t rows = choice.swapped ? n : m;
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;

@@ -92,8 +92,12 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
     general.set("device_class", device_class == DeviceClass::kCpu ? "cpu" : "gpu");
     return general.build();
   }
-  if (tile->store == MatmulStore::kRows)
-    return Builder<MatmulTurned>(operands, chain, true).build();
+  if (tile->store == MatmulStore::kRows) {
+    Builder<MatmulTurned> turned(operands, chain, true);
+    turned.set("held_rows", std::to_string(tile->held_rows));
+    turned.set("vectors", std::to_string(tile->vectors));
+    return turned.build();
+  }
   Builder<MatmulTiles> tiles(operands, chain, true);
   tiles.set("rows", std::to_string(tile->rows));
   tiles.set("vectors", std::to_string(tile->vectors));

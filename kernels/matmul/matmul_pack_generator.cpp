@@ -22,7 +22,7 @@ class PackKernel : public Generator<Derived> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
  protected:
-  Var l{"l"}, v{"v"}, k{"k"}, p{"p"}, ko{"ko"}, ki{"ki"};
+  Var l{"l"}, v{"v"}, k{"k"}, p{"p"}, ko{"ko"}, ki{"ki"}, po{"po"}, pi{"pi"};
   Var z0{"z0"}, z1{"z1"}, z2{"z2"};
   std::vector<Var> batch{z0, z1, z2};
 
@@ -33,6 +33,8 @@ class PackKernel : public Generator<Derived> {
 };
 
 class MatmulPack : public PackKernel<MatmulPack> {
+  static constexpr int kNarrowPanels = 8;
+
  public:
   GeneratorParam<bool> by_vectors{"by_vectors", false};
 
@@ -57,6 +59,13 @@ class MatmulPack : public PackKernel<MatmulPack> {
     pack.split(k, ko, ki, 32, TailStrategy::GuardWithIf);
     if (by_vectors) {
       // Panels follow each other, so that the source's rows are read from front to back.
+      // Narrow ones go eight at a time: single cache lines of 32 rows are no stream.
+      Stage narrow = pack.specialize(panel_vectors == 1);
+      narrow.split(p, po, pi, kNarrowPanels, TailStrategy::GuardWithIf)
+          .reorder(l, v, pi, ki, z1, z2, po, ko, z0)
+          .vectorize(l)
+          .gpu_blocks(po, ko, z0)
+          .never_partition_all();
       for (Stage stage : {Stage(pack.specialize(panel_vectors == 2)), Stage(pack)}) {
         stage.reorder(l, v, ki, z1, z2, p, ko, z0).vectorize(l).gpu_blocks(p, ko, z0);
         stage.never_partition_all();

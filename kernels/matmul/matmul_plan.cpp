@@ -120,9 +120,7 @@ class Writer {
   }
 
   // The kernels that read panels, in memory as they are or packed.
-  bool has_panels() const {
-    return choice_.tile != nullptr && choice_.tile->lanes() > kMatmulLanes;
-  }
+  bool has_panels() const { return choice_.tile != nullptr && choice_.tile->has_panels(); }
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
            rows_.extent >= choice_.tile->rows &&
@@ -305,7 +303,7 @@ class Writer {
 }  // namespace
 
 bool can_fuse(const MatmulChoice& choice) {
-  return choice.tile == nullptr || choice.tile->lanes() > kMatmulLanes;
+  return choice.tile == nullptr || choice.tile->has_panels();
 }
 
 Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,

@@ -1,10 +1,9 @@
-// C in tiles of 16 rows x 32 lanes, stored along the rows: for a product computed transposed, whose
-// lanes are C's rows. Layers of weights [out, in] at a batch of some dozens are such products: the
+// C in tiles of 16 rows x 16 `vectors` lanes, stored along the rows: for a product computed
+// transposed, whose lanes are C's rows. Layers of weights [out, in] at a batch of some dozens are such products: the
 // batch is packed and the weights are read where they lie.
 //
-// Two halves of eight rows, each in registers over the whole of k, meet on the stack, where the
-// epilogue works on them; then shuffles turn blocks of 16 x 16, so that C is written in whole
-// lines. In C, on the shapes of a batch of 64, such a tile took 0.9 of the time of 6 x 64 stored
+// Parts of `held_rows`, each in registers over the whole of k, meet on the stack, where the epilogue
+// works on them; then shuffles turn blocks of 16 x 16, so that C is written in whole lines. In C, on the shapes of a batch of 64, such a tile took 0.9 of the time of 6 x 64 stored
 // element by element, and 1.03 of that without any stores.
 //
 // Sums are those of matmul_tiles, bit for bit.
@@ -21,16 +20,19 @@ namespace ballast::kernels {
 // `out` has at least 16 contiguous rows; the bias lies along them.
 class MatmulTurned : public MatmulPanels<MatmulTurned> {
  public:
+  GeneratorParam<int> held_rows{"held_rows", 8};
+  GeneratorParam<int> vectors{"vectors", 2};
+
   void generate() {
     // Algorithm.
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
-    const std::vector<Expr> at = std::vector<Expr>{l, v, y, half} + which;
+    const std::vector<Expr> at = std::vector<Expr>{l, v, y, part} + which;
     Func product("product"), staged("staged"), block("block");
     sum_over_k(product, at, [&](const Expr& step) {
-      return std::vector<Expr>{step, 0, first_row(t) + half * kHalf + y};
+      return std::vector<Expr>{step, 0, first_row(t) + part * held_rows + y};
     });
     staged(std::vector<Expr>{l, v, y} + which) =
-        product(std::vector<Expr>{l, v, y % kHalf, y / kHalf} + which);
+        product(std::vector<Expr>{l, v, y % held_rows, y / held_rows} + which);
     if (!chain) add_epilogue(staged, which);
     const std::vector<Var> one_block = {v, p, t, z0, z1, z2};
     block(std::vector<Expr>{l, y} + one_block) = staged(std::vector<Expr>{l, v, y} + which);
@@ -45,7 +47,7 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
     const Expr tiles = (out.dim(1).extent() + kRows - 1) / kRows;
     RDom r({{0, kRows},
             {0, kLanes},
-            {0, kVectors},
+            {0, vectors},
             {0, tiles_per_group},
             {first_panel, panels},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
@@ -65,14 +67,14 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
     store.vectorize(row).unroll(lane);
     store.gpu_blocks(panel, group, z0).never_partition_all();
     std::vector<Var> of_product = which;
-    of_product.push_back(half);
-    schedule_product(product, of_product, kLanes, kVectors, kHalf);
-    unroll_steps(product.update(0), {l, v, y, k.x, k.y, half, p, t, z0, z1, z2});
+    of_product.push_back(part);
+    schedule_product(product, of_product, kLanes, vectors, held_rows);
+    unroll_steps(product.update(0), {l, v, y, k.x, k.y, part, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
-    unroll_steps(product.update(1), {l, v, y, rest, half, p, t, z0, z1, z2});
-    staged.split(y, yo, yi, kHalf).reorder(l, v, yi, yo).unroll(yi);
+    unroll_steps(product.update(1), {l, v, y, rest, part, p, t, z0, z1, z2});
+    staged.split(y, yo, yi, held_rows).reorder(l, v, yi, yo).unroll(yi);
     staged.store_in(MemoryType::Stack).vectorize(l).unroll(v).compute_at(out, tile);
-    bound_tile(staged, which, kLanes, kVectors, kRows);
+    bound_tile(staged, which, kLanes, vectors, kRows);
     product.compute_at(staged, yo);
     for (Func step : turned) {
       step.compute_at(out, vector).store_in(MemoryType::Register).vectorize(l).unroll(y);
@@ -82,8 +84,7 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
   }
 
  private:
-  static constexpr int kHalf = 8, kRows = 16, kVectors = 2;
-  static constexpr int kWidth = kVectors * kLanes;
+  static constexpr int kRows = 16;
 
   Expr first_row(const Expr& number) const {
     return min(number * kRows, out.dim(1).extent() - kRows);
@@ -91,12 +92,13 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
   // Where the lanes are fewer than a tile's, the last one is computed and stored again.
   Expr column_of(const Expr& panel, const Expr& vector, const Expr& lane) const {
     const Expr last = out.dim(0).extent() - 1;
-    const Expr first = max(min(panel * kWidth, last + 1 - kWidth), 0);
+    const int width = vectors * kLanes;
+    const Expr first = max(min(panel * width, last + 1 - width), 0);
     return min(first + vector * kLanes + lane, last);
   }
 
   void add_epilogue(Func staged, const std::vector<Var>& which) {
-    MatmulEpilogue epilogue(staged, kVectors, kRows, which);
+    MatmulEpilogue epilogue(staged, vectors, kRows, which);
     epilogue.add_bias(has_bias, [&](const Expr&, const Expr&, const Expr& row) {
       return bias(first_row(t) + row);
     });
@@ -108,13 +110,13 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
   }
 
   void set_layouts() {
-    set_panel_layouts(kVectors);
+    set_panel_layouts(vectors);
     a.dim(0).set_stride(1);
     out.dim(1).set_stride(1);
     out.dim(0).set_stride(Expr());
   }
 
-  Var half{"half"};
+  Var part{"part"};
 };
 
 }  // namespace ballast::kernels

@@ -1,0 +1,35 @@
+// How much a CPU keeps in its vector registers, on which the tiles of products, convolutions and
+// attention depend: sums that do not fit go through the stack in each step. Any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace ballast::kernels {
+
+// Bytes of all vector registers: 2048 with AVX-512 (32 of 64), 512 with AVX2 (16 of 32) and on ARM
+// (32 of 16). Of this machine's CPU, or as a RegistersScope says.
+constexpr int64_t kWideRegisters = 2048, kNarrowRegisters = 512;
+int64_t vector_register_bytes();
+
+// While it lives, plans that this thread makes are for a CPU with so many bytes: tests make those
+// of other machines.
+class RegistersScope {
+ public:
+  explicit RegistersScope(int64_t bytes);
+  ~RegistersScope();
+  RegistersScope(const RegistersScope&) = delete;
+
+ private:
+  int64_t before_;
+};
+
+// Whether sums of `vectors` x 16 floats stay in registers beside what they are made of.
+inline bool fits_registers(int64_t vectors) {
+  constexpr int64_t kVectorBytes = 64;
+  return 4 * vectors * kVectorBytes <= 3 * vector_register_bytes();
+}
+
+// How much longer a multiply-add takes where they do not.
+inline double spilling_penalty(int64_t vectors) { return fits_registers(vectors) ? 1 : 3; }
+
+}  // namespace ballast::kernels
