@@ -10,6 +10,7 @@ namespace ballast::kernels {
 // (32 of 16). Of this machine's CPU, or as a RegistersScope says.
 constexpr int64_t kWideRegisters = 2048, kNarrowRegisters = 512;
 int64_t vector_register_bytes();
+inline bool has_wide_registers() { return vector_register_bytes() >= kWideRegisters; }
 
 // While it lives, plans that this thread makes are for a CPU with so many bytes: tests make those
 // of other machines.

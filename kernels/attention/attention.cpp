@@ -180,9 +180,8 @@ int64_t in_pairs_of(const AttentionConfig& c) {
   return c.queries - (left > kLanes ? 0 : left);
 }
 
-// The kernel whose sums, of which the wide ones have two vectors by eight, fit into registers.
 std::string tiles_of_cpu(const std::string& tiles) {
-  return fits_registers(2 * kChunk) ? tiles : "narrow_" + tiles;
+  return has_wide_registers() ? tiles : "narrow_" + tiles;
 }
 
 struct ForwardSlots {

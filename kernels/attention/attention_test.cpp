@@ -1,4 +1,5 @@
 #include "device/stitch_source.h"
+#include "kernels/registers.h"
 #include "kernels/test_support.h"
 
 #include <algorithm>
@@ -207,6 +208,12 @@ TEST(Attention, SizesAroundTileEdges) {
   for (int64_t keys : {63, 65, 127, 128, 129, 257, 513}) check_case({1, 1, 25, keys, 32, 32});
   for (int64_t queries : {255, 257, 520}) check_case({1, 1, queries, 29, 32, 32});
   check_case({1, 2, 40, 70, 64, 48});  // a tile of one vector after one of two
+}
+
+TEST(Attention, TilesOfOtherCpus) {
+  const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
+  check_case({1, 2, 40, 140, 40, 48, true});
+  check_case({1, 2, 40, 70, 16, 16, false, Mask::kAdd, 1, 2, 40});
 }
 
 TEST(Attention, DepthsThatAreNoWholeVectors) {

@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_depth.h"
 
 #include "kernels/conv/conv_tiles.h"
+#include "kernels/registers.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -192,7 +193,8 @@ Operand channel_planes(uint32_t slot, const ConvConfig& c) {
 
 // The kernel for rows of so many vectors, and its first arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}", name, ceil_div(c.width, kVector));
+  const int64_t lanes = has_wide_registers() ? kVector : kVector / 2;
+  return fmt::format("{}_{}x{}", name, ceil_div(c.width, lanes), lanes);
 }
 std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
   std::vector<HostArg> args;

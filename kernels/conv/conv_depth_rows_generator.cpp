@@ -2,7 +2,7 @@
 // cache and rows are at most four vectors: nothing is copied, rows are read where they lie.
 //
 //   conv_depth_rows         y, or dx with flipped weights: the bits of conv_depth
-//   conv_depth_weight_rows  dw: sums over pixels in 16 partial sums per tap, added at the end
+//   conv_depth_weight_rows  dw: sums over pixels in a vector of sums per tap, added at the end
 //
 // Four rows of results are computed together, all vectors of a row unrolled, the last of a row
 // moved inwards: no masks, few addresses, and what is loaded serves up to three rows. A vector one
@@ -31,8 +31,13 @@ class RowsGenerator : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> vectors{"vectors", 4};  // of a row
+  GeneratorParam<int> lanes_of_vector{"lanes", 16};
 
  protected:
+  int lane_count() const { return lanes_of_vector; }
+  // Where a register has 8 lanes, nine sums of a row fit, and a load costs less than its shuffles.
+  bool has_cheap_loads() const { return lane_count() < 16; }
+
   // Numbers of pixels. Multiples are arguments, so that each row keeps a pointer of its own through
   // the loop over rows: Halide would make products of their sums again.
   GeneratorInput<int> width{"width"}, two_rows{"two_rows"}, three_rows{"three_rows"},
@@ -56,7 +61,9 @@ class RowsGenerator : public Generator<Derived> {
   }
 
   // Of vector v of a row.
-  Expr start_of(const Expr& v) { return select(v == vectors - 1, width - kLanes, v * kLanes); }
+  Expr start_of(const Expr& v) {
+    return select(v == vectors - 1, width - lane_count(), v * lane_count());
+  }
 
   // What tap (kx, ky) sees from vector v of row i of the group that begins at `first`.
   Expr pixels(const Expr& v, const Expr& i, const Expr& first, const Expr& kx, const Expr& ky,
@@ -68,15 +75,22 @@ class RowsGenerator : public Generator<Derived> {
                     select(first + four_rows < plane(), pixel, 0.0f), pixel);
     };
     std::vector<int> before, after;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      before.push_back(kLanes - 1 + lane);
+    for (int lane = 0; lane < lane_count(); ++lane) {
+      before.push_back(lane_count() - 1 + lane);
       after.push_back(1 + lane);
     }
     const Expr last = vectors - 1;
-    const Expr left = select(v == 0, take_lanes(Expr(0.0f), at(x), before), v < last,
-                             take_lanes(at(x - kLanes), at(x), before), at(x - 1));
-    const Expr right = select(v == last, take_lanes(at(x), Expr(0.0f), after), v == last - 1,
-                              at(x + 1), take_lanes(at(x), at(x + kLanes), after));
+    const Expr left_of_others =
+                   has_cheap_loads()
+                       ? at(x - 1)
+                       : select(v < last, take_lanes(at(x - lane_count()), at(x), before),
+                                at(x - 1)),
+               right_of_others = has_cheap_loads()
+                                     ? at(x + 1)
+                                     : select(v == last - 1, at(x + 1),
+                                              take_lanes(at(x), at(x + lane_count()), after));
+    const Expr left = select(v == 0, take_lanes(Expr(0.0f), at(x), before), left_of_others);
+    const Expr right = select(v == last, take_lanes(at(x), Expr(0.0f), after), right_of_others);
     return select(kx == 0, left, kx == 1, at(x), right);
   }
 };
@@ -99,7 +113,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
     sums(l, i, v, k, o, g, n) = 0.0f;
     sums(l, i, v, k, o, g, n) = fused_multiply_add(pixels(v, i, first_of(k), taps.x, taps.y, n),
                                                    weight, sums(l, i, v, k, o, g, n));
-    part = RDom({{0, kLanes}, {0, kRows}, {0, vectors}, {0, groups()}}, "part");
+    part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors}, {0, groups()}}, "part");
     const Expr row = row_at(first_of(part[3]), part[1]);
     const Expr place = clamped(row + (start_of(part[2]) + part[0]));
     const Expr value =
@@ -124,7 +138,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
     tile(stage.specialize(has_residual == 0));
     tile(stage);
     sums.compute_at(out, part[2]).store_in(MemoryType::Register);
-    sums.bound_extent(l, kLanes).bound_extent(i, kRows).vectorize(l).unroll(i);
+    sums.bound_extent(l, lane_count()).bound_extent(i, kRows).vectorize(l).unroll(i);
     // Tap by tap for all four rows: a sum waits four cycles for the one before.
     sums.update().reorder(l, i, taps.x, taps.y).vectorize(l);
     sums.update().unroll(i).unroll(taps.x).unroll(taps.y);
@@ -158,7 +172,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     const Expr first = first_of(k), start = start_of(v);
     // What the vector or the rows before have taken is zero.
     const Expr is_new_row = is_whole() || first + i * width >= k * four_rows,
-               is_new_column = v < vectors - 1 || start + l >= v * kLanes;
+               is_new_column = v < vectors - 1 || start + l >= v * lane_count();
     const Expr given = select(is_new_row && is_new_column,
                               dy(clamped(row_at(first, i) + (start + l)), o, g, image), 0.0f);
     std::vector<Expr> sums, totals;
@@ -170,7 +184,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     lanes(l, o, g) = Tuple(sums);
     for (int tap = 0; tap < kTaps; ++tap) {
       totals.push_back(
-          pairwise_sum(kLanes, [&](int lane) { return Expr(lanes(lane, o, g)[tap]); }));
+          pairwise_sum(lane_count(), [&](int lane) { return Expr(lanes(lane, o, g)[tap]); }));
     }
     dw(kx, ky, o, g) = mux(ky * kSide + kx, totals);
   }
@@ -183,7 +197,10 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     }
     for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kSide);
     Func(dw).gpu_blocks(o, g).unroll(kx).unroll(ky).never_partition_all();
-    lanes.compute_at(dw, o).store_in(MemoryType::Register).bound_extent(l, kLanes).vectorize(l);
+    lanes.compute_at(dw, o)
+        .store_in(MemoryType::Register)
+        .bound_extent(l, lane_count())
+        .vectorize(l);
     tile(lanes.update().specialize(is_whole()));
     tile(lanes.update());
   }

@@ -23,7 +23,7 @@ struct Tiles {
 constexpr Tiles kWideTiles = {{"conv_planes_8x3", 8, 48}, {"conv_plane_channels_6x4", 64, 6}};
 constexpr Tiles kNarrowTiles = {{"conv_planes_6x1", 6, 16}, {"conv_plane_channels_6x1", 16, 6}};
 
-const Tiles& tiles_of_cpu() { return fits_registers(24) ? kWideTiles : kNarrowTiles; }
+const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
 
 // A convolution of x [batch, groups * channels, in_h, in_w] to [batch, groups * lanes, out_h,
 // out_w].

@@ -52,9 +52,9 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
     const Expr result =
         product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);
-    staged(q, j, o, p, g, n) =
-        with_prefetch(result, same(first_row(p) * out.dim(0).extent() + q,
-                                   channel_of(tile_of(p, o), j, channels), g, n));
+    staged(q, j, o, p, g, n) = with_prefetch(
+        result,
+        same(first_row(p) * out.dim(0).extent() + q, channel_of(tile_of(p, o), j, channels), g, n));
   }
 
   void store() {

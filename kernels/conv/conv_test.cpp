@@ -1,3 +1,4 @@
+#include "kernels/registers.h"
 #include "kernels/test_support.h"
 
 namespace ballast::kernels::testing {
@@ -127,6 +128,16 @@ TEST(Conv, ChannelsInTheLanes) {
   });
   const Plan plan = plan_conv2d(DeviceClass::kCpu, c, {});
   expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 99, name_of(c));
+}
+
+// Each kind of kernel in the tiles that this machine does not choose.
+TEST(ConvLarge, TilesOfOtherCpus) {
+  const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
+  check(make({2, 19, 9, 17}, 65, 3, 1, 1));      // padded planes
+  check(make({8, 11, 1, 17}, 64, 3, 1, 1));      // with channels in the lanes
+  check(make({1, 7, 13, 11}, 17, 5, 2, 2));      // pixels one by one
+  check(make({2, 48, 8, 12}, 64, 4, 4));         // patches
+  check(make({2, 5, 9, 23}, 5, 3, 1, 1, 1, 5));  // depthwise
 }
 
 TEST(ConvLarge, OddShapes) {

@@ -12,6 +12,7 @@ namespace ballast::kernels {
 
 constexpr int kTilesPixels = 144;  // of a block, in whole tiles
 constexpr int kTilesTaps = 512;    // of a chunk
+constexpr int kWeightRows = 1024;  // of pixels, of a chunk of the weight gradient
 
 inline HostArg number(int64_t value) { return static_cast<int32_t>(value); }
 
@@ -44,7 +45,7 @@ struct ConvTile {
   int64_t lanes() const { return 16 * vectors; }
   int64_t sums() const { return broadcast * vectors; }
   // Whether its multiply-adds take no longer than any other tile's that fits.
-  bool is_fast() const { return vectors >= 3 || !fits_registers(24); }
+  bool is_fast() const { return vectors >= 3 || !has_wide_registers(); }
 };
 // The tile that wastes least on `lanes` channels and `count` pixels or taps.
 const ConvTile& choose_conv_tile(int64_t lanes, int64_t count);

@@ -18,7 +18,8 @@ Split split_rows(int64_t rows, int64_t width, int64_t tiles, int64_t panels, int
   constexpr int64_t kChunkBytes = 400 << 10, kGroups = 16;
   const int64_t fitting = kChunkBytes / (4 * lanes * std::max<int64_t>(1, width));
   Split split;
-  split.rows_per_chunk = std::clamp<int64_t>(fitting, 1, std::max<int64_t>(1, rows));
+  const int64_t most = std::min<int64_t>(std::max<int64_t>(1, rows), kWeightRows);
+  split.rows_per_chunk = std::clamp<int64_t>(fitting, 1, most);
   split.chunks = ceil_div(rows, split.rows_per_chunk);
   split.rows_per_chunk = ceil_div(rows, std::max<int64_t>(1, split.chunks));
   const int64_t blocks = std::clamp<int64_t>(kGroups / (split.chunks * panels + 1), 1, tiles);

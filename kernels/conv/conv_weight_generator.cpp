@@ -7,6 +7,7 @@
 //
 // How rows are cut into chunks depends on shapes only.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_tiles.h"
 
 #include <string>
 #include <vector>
@@ -37,12 +38,15 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
     pixels = RDom(0, width, 0, rows_per_chunk, "pixels");
     const Expr row = chunk * rows_per_chunk + pixels.y;
     pixels.where(row < row_count);
-    const Expr place = unsafe_promise_clamped(base(j), 0, 1 << 30) + pixels.x * stride_w +
-                       (row % height) * stride_h * pitch;
+    // A table: rows may be short, and to divide would take as long as some of their pixels.
+    const Expr number = chunk * rows_per_chunk + r;
+    row_place(r, chunk) =
+        (number / height) * in.dim(2).stride() + (number % height) * stride_h * pitch;
+    const Expr from = row_place(unsafe_promise_clamped(pixels.y, 0, rows_per_chunk - 1), chunk);
+    const Expr place = unsafe_promise_clamped(base(j) + from, 0, 1 << 30) + pixels.x * stride_w;
     product(l, v, j, p, chunk) = 0.0f;
-    product(l, v, j, p, chunk) =
-        fused_multiply_add(in(place, p / panels, row / height), dy(l, v, pixels.x + width * row, p),
-                           product(l, v, j, p, chunk));
+    product(l, v, j, p, chunk) = fused_multiply_add(
+        in(place, p / panels, 0), dy(l, v, pixels.x + width * row, p), product(l, v, j, p, chunk));
     sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
   }
 
@@ -68,6 +72,9 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
         .gpu_blocks(block, p, chunk)
         .never_partition_all();
     product.compute_at(sums, tile).store_in(MemoryType::Register);
+    row_place.compute_at(sums, block).store_in(MemoryType::Stack);
+    row_place.bound(r, 0, rows_per_chunk).bound_storage(r, kWeightRows).bound_extent(chunk, 1);
+    row_place.never_partition_all();
     base.compute_at(sums, tile).store_in(MemoryType::Register);
     base.bound_extent(j, taps).unroll(j);
     product.bound_extent(v, vectors).bound_extent(j, taps).vectorize(l).unroll(v).unroll(j);
@@ -75,8 +82,8 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
   }
 
  private:
-  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"};
-  Func base{"base"}, product{"product"};
+  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"}, r{"r"};
+  Func base{"base"}, row_place{"row_place"}, product{"product"};
   RDom pixels;
 };
 

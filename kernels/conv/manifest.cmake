@@ -23,11 +23,14 @@ ballast_kernel(conv_plane_channels_6x1 CLASSES cpu WIDE GENERATOR conv_plane_cha
 foreach(wide depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
-foreach(vectors 1 2 3 4)
-  ballast_kernel(conv_depth_rows_${vectors} CLASSES cpu WIDE GENERATOR conv_depth_rows
-                 PARAMS vectors=${vectors})
-  ballast_kernel(conv_depth_weight_rows_${vectors} CLASSES cpu WIDE GENERATOR conv_depth_weight_rows
-                 PARAMS vectors=${vectors})
+foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
+  string(REPLACE x ";" sizes ${row})
+  list(GET sizes 0 vectors)
+  list(GET sizes 1 lanes)
+  foreach(kernel conv_depth_rows conv_depth_weight_rows)
+    ballast_kernel(${kernel}_${row} CLASSES cpu WIDE GENERATOR ${kernel}
+                   PARAMS vectors=${vectors} lanes=${lanes})
+  endforeach()
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth

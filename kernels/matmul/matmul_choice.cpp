@@ -133,6 +133,9 @@ constexpr double kTransposingNs = 0.035;                     // one that also tr
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 constexpr double kAliasingPenalty = 1.5;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
+// A step of k reads one line of B, and the next is pages away soon.
+constexpr double kScatteredPenalty = 1.25;
+constexpr int64_t kScatteredPitch = 256;
 
 constexpr double kPackRowsNs = 0.25;
 // Steps of k that are worth sums in another order, and rows: each takes its share of the time, the
@@ -253,10 +256,12 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
 double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.tile->rows == 1) return kStreamingNs;
   const int64_t pitch = p.lanes(c).k_stride;
-  double ns = kMultiplyAddNs * c.tile->cost *
-              spilling_penalty(c.tile->held_rows * c.tile->vectors);
+  double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_rows * c.tile->vectors);
   if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
+  if (c.pack == MatmulPack::kNone && c.tile->vectors == 1 && pitch >= kScatteredPitch) {
+    ns *= kScatteredPenalty;
+  }
   return ns;
 }
 
@@ -297,8 +302,7 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
   const bool swapped = p.b.extent < p.a.extent;
   const int64_t few = std::min(p.a.extent, p.b.extent);
   if (few > kMostDots) return std::nullopt;
-  constexpr int64_t kDotSums = 8;
-  if (!fits_registers(kDotSums)) return MatmulChoice{swapped, &kMatmulDot4};
+  if (!has_wide_registers()) return MatmulChoice{swapped, &kMatmulDot4};
   return MatmulChoice{swapped, few == 1 ? &kMatmulDot : &kMatmulDots};
 }
 

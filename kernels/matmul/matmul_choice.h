@@ -36,8 +36,8 @@ struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
   MatmulStore store;
-  unsigned variants;  // of MatmulVariant
-  double cost;        // of a multiply-add whose sum is in a register, relative
+  unsigned variants;         // of MatmulVariant
+  double cost;               // of a multiply-add whose sum is in a register, relative
   int64_t held_rows = rows;  // whose sums are in registers at a time
   int64_t lanes() const { return vectors * kMatmulLanes; }
   bool has_panels() const { return rows * vectors > 1; }

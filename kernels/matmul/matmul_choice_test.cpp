@@ -78,8 +78,8 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     }
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",  "12x32",        "8x48",         "6x16",
-                                     "1x256", "16x32_turned", "16x16_turned", "6x64_strided",
+  const std::set<std::string> all = {"6x64",         "12x32",        "8x48",         "6x16",
+                                     "1x256",        "16x32_turned", "16x16_turned", "6x64_strided",
                                      "6x16_strided", "vector"};
   EXPECT_EQ(tiles, all);
 }
@@ -107,7 +107,7 @@ std::string tile_of(const MatmulConfig& config) {
 // Left: where there are 32 registers of 16 lanes; right: 16 of 8.
 TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   const auto expect = [](const MatmulConfig& config, const char* wide, const char* narrow) {
-    EXPECT_EQ(tile_of(config), vector_register_bytes() > 512 ? wide : narrow);
+    EXPECT_EQ(tile_of(config), has_wide_registers() ? wide : narrow);
   };
   expect({1024, 1024, 1024}, "6x64", "6x16");
   expect({64, 512, 784, false, true}, "16x32_turned", "16x16_turned");  // weights [out, in]

@@ -98,10 +98,10 @@ TEST(FusedMatmul, EveryKernelGivesTheBitsOfTheUnfused) {
     if (!is_too_large(8 * c.m * c.n)) expect_equal({c, {c.m, c.n}}, kernels);
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"matmul_6x64",         "matmul_12x32",        "matmul_8x48",
-                                     "matmul_6x16",         "matmul_1x256",        "matmul_6x64_strided",
-                                     "matmul_6x16_strided", "matmul_16x32_turned", "matmul_16x16_turned",
-                                     "matmul_general"};
+  const std::set<std::string> all = {
+      "matmul_6x64",         "matmul_12x32",        "matmul_8x48",         "matmul_6x16",
+      "matmul_1x256",        "matmul_6x64_strided", "matmul_6x16_strided", "matmul_16x32_turned",
+      "matmul_16x16_turned", "matmul_general"};
   EXPECT_EQ(kernels, all);
 }
 
