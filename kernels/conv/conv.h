@@ -1,5 +1,6 @@
 // 2-D convolutions over [N, C, H, W] and their gradients, with strides, padding, dilation and
-// groups. f32; the order of accumulation depends on shapes only. Stateless; any thread may call.
+// groups. f32; the order of accumulation depends on shapes and on the CPU's registers
+// (registers.h). Stateless; any thread may call.
 #pragma once
 
 #include "kernels/plan.h"

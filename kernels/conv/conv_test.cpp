@@ -133,11 +133,11 @@ TEST(Conv, ChannelsInTheLanes) {
 // Each kind of kernel in the tiles that this machine does not choose.
 TEST(ConvLarge, TilesOfOtherCpus) {
   const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
-  check(make({2, 19, 9, 17}, 65, 3, 1, 1));      // padded planes
-  check(make({8, 11, 1, 17}, 64, 3, 1, 1));      // with channels in the lanes
-  check(make({1, 7, 13, 11}, 17, 5, 2, 2));      // pixels one by one
-  check(make({2, 48, 8, 12}, 64, 4, 4));         // patches
-  check(make({2, 5, 9, 23}, 5, 3, 1, 1, 1, 5));  // depthwise
+  check(make({2, 19, 9, 17}, 65, 3, 1, 1));  // padded planes
+  check(make({8, 11, 1, 17}, 64, 3, 1, 1));  // with channels in the lanes
+  check(make({2, 48, 32, 32}, 64, 4, 4));    // pixels one by one, taps in two chunks
+  check(make({2, 48, 8, 12}, 64, 4, 4));     // few of them
+  for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
 }
 
 TEST(ConvLarge, OddShapes) {

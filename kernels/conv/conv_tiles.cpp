@@ -16,7 +16,7 @@ constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},
                                {8, 3, 1 / 240.0},
                                {12, 2, 1 / 225.0},
                                {12, 1, 1 / 160.0},
-                               {6, 1, 1 / 120.0}};
+                               {6, 1, 1 / 121.0}};
 
 // A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
 struct Problem {

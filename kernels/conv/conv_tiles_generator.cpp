@@ -81,10 +81,9 @@ class ConvTiles : public Generator<ConvTiles> {
 
  private:
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
-  // Panels of a block follow each other, so that its windows stay near.
-  Expr panel_of(const Expr& which) const { return which % panels; }
+  Expr panel_of(const Expr& which) const { return which / blocks; }
   Expr first_pixel(const Expr& which) const {
-    return min((which / panels) * block_pixels, out.dim(0).extent() - block_pixels);
+    return min((which % blocks) * block_pixels, out.dim(0).extent() - block_pixels);
   }
 
   // Where a tile's windows begin, and a chunk's taps lie from there.

@@ -5,7 +5,7 @@
 //   conv_weight_tiles  one sum per chunk of rows of pixels: fma chains over (n, y, x)
 //   conv_weight_sum    adds the chunks in order, and turns the lanes back into dw
 //
-// How rows are cut into chunks depends on shapes only.
+// How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/conv_tiles.h"
 

@@ -40,7 +40,7 @@ struct MatmulTile {
   double cost;               // of a multiply-add whose sum is in a register, relative
   int64_t held_rows = rows;  // whose sums are in registers at a time
   int64_t lanes() const { return vectors * kMatmulLanes; }
-  bool has_panels() const { return rows * vectors > 1; }
+  bool has_panels() const { return rows * vectors > 1; }  // not vectors and dot products below
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
 };
 

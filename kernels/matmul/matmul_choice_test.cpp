@@ -104,14 +104,19 @@ std::string tile_of(const MatmulConfig& config) {
   return best.tile == nullptr ? "general" : best.tile->name;
 }
 
-// Left: where there are 32 registers of 16 lanes; right: 16 of 8.
+// `wide`: where there are 32 registers of 16 lanes; `narrow`: 16 of 8.
 TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   const auto expect = [](const MatmulConfig& config, const char* wide, const char* narrow) {
-    EXPECT_EQ(tile_of(config), has_wide_registers() ? wide : narrow);
+    for (int64_t bytes : {kWideRegisters, kNarrowRegisters}) {
+      const RegistersScope scope(bytes);
+      EXPECT_EQ(tile_of(config), has_wide_registers() ? wide : narrow);
+    }
   };
   expect({1024, 1024, 1024}, "6x64", "6x16");
   expect({64, 512, 784, false, true}, "16x32_turned", "16x16_turned");  // weights [out, in]
   expect({64, 512, 512}, "8x48", "6x16");
+  expect({392, 768, 256}, "8x48", "6x16");
+  expect({196, 196, 32, false, true}, "8x48", "6x16");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");
