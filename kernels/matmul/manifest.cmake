@@ -1,44 +1,30 @@
 # One row per register tile; matmul_choice.cpp names them. The epilogue is a matter of arguments.
 ballast_kernel(matmul_general GENERATOR matmul_general)
-ballast_kernel(matmul_6x64 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=6 vectors=4)
-ballast_kernel(matmul_6x64_plain CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=4 plain=true)
-ballast_kernel(matmul_6x64_columns CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=4 plain=true columns=true)
-ballast_kernel(matmul_6x64_strided CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=4 dense_store=false)
-ballast_kernel(matmul_12x32 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=12 vectors=2)
-ballast_kernel(matmul_12x32_plain CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=12 vectors=2 plain=true)
-ballast_kernel(matmul_12x32_packing CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=12 vectors=2 plain=true packs=true)
-ballast_kernel(matmul_12x16_packing CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=12 vectors=1 plain=true packs=true)
-ballast_kernel(matmul_12x16_plain CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=12 vectors=1 plain=true)
-ballast_kernel(matmul_12x16_columns CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=12 vectors=1 plain=true columns=true)
-ballast_kernel(matmul_8x48 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=8 vectors=3)
-ballast_kernel(matmul_8x48_plain CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=8 vectors=3 plain=true)
-ballast_kernel(matmul_8x48_packing CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=8 vectors=3 plain=true packs=true)
-ballast_kernel(matmul_8x48_columns CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=8 vectors=3 plain=true columns=true)
-ballast_kernel(matmul_6x16 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=6 vectors=1)
-ballast_kernel(matmul_6x16_plain CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=1 plain=true)
-ballast_kernel(matmul_6x16_packing CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=1 plain=true packs=true)
-ballast_kernel(matmul_6x16_columns CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=1 plain=true columns=true)
-ballast_kernel(matmul_6x16_strided CLASSES cpu WIDE GENERATOR matmul_tiles
-               PARAMS rows=6 vectors=1 dense_store=false)
+# matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
+# epilogue.
+set(matmul_epilogue "")
+set(matmul_plain plain=true)
+set(matmul_columns plain=true columns=true)
+set(matmul_packing plain=true packs=true)
+set(matmul_strided dense_store=false)
+macro(matmul_tile rows vectors)
+  math(EXPR lanes "16 * ${vectors}")
+  foreach(variant IN ITEMS ${ARGN})
+    string(REPLACE "_epilogue" "" name "matmul_${rows}x${lanes}_${variant}")
+    ballast_kernel(${name} CLASSES cpu WIDE GENERATOR matmul_tiles
+                   PARAMS rows=${rows} vectors=${vectors} ${matmul_${variant}})
+  endforeach()
+endmacro()
+matmul_tile(6 4 epilogue plain columns strided)
+matmul_tile(12 2 epilogue plain packing)
+matmul_tile(12 1 packing plain columns)
+matmul_tile(8 3 epilogue plain packing columns)
+matmul_tile(6 1 epilogue plain packing columns strided)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=8 vectors=2)
 ballast_kernel(matmul_16x16_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=4 vectors=1)
-ballast_kernel(matmul_1x256 CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS rows=1 vectors=16)
+matmul_tile(1 16 epilogue)
 ballast_kernel(matmul_dot CLASSES cpu WIDE GENERATOR matmul_dot)
 ballast_kernel(matmul_dot_4 CLASSES cpu WIDE GENERATOR matmul_dot PARAMS lanes=4)
 ballast_kernel(matmul_dots CLASSES cpu WIDE GENERATOR matmul_dot PARAMS lanes=4 rows=5)
