@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -31,13 +32,18 @@ class Draws {
   template <class Key>
   void define(Key& key, const Expr& stream_low, const Expr& stream_high, uint32_t step,
               const std::function<Expr(const Expr&)>& first_strip) {
-    const PhiloxWords first = philox_block(key(0), key(1), stream_low, stream_high, 0);
-    sub_key_(k_) = mux(k_, {first[0], first[1]});
+    Philox first(sub_key_.name(), {group_},
+                 philox_counter(key(1), stream_low, stream_high, 0), key(0));
+    const auto wide = [](const Expr& word) { return cast(Int(64), word); };
+    sub_key_(group_) = wide(first.words()[0]) | wide(first.words()[1]) << 32;
+    key_products_ = first.products();
     const Expr zero = cast(UInt(32), 0),
                block = u32((first_strip(group_) + strip_) * kLanes + lane_);
-    const PhiloxWords made = philox4x32({block, zero, Internal::make_const(UInt(32), step), zero},
-                                        {sub_key_(0), sub_key_(1)});
+    Philox philox(words_.name(), {lane_, strip_, group_},
+                  {block, zero, Internal::make_const(UInt(32), step), zero}, sub_key_(group_));
+    const PhiloxWords& made = philox.words();
     words_(lane_, word_, strip_, group_) = mux(word_, {made[0], made[1], made[2], made[3]});
+    products_ = philox.products();
   }
   // The word of element e of a group's strip.
   Expr at(const Expr& e, const Expr& strip, const Expr& group) const {
@@ -54,18 +60,22 @@ class Draws {
   }
 
  private:
-  Var k_{"k"}, lane_{"lane"}, word_{"word"}, strip_{"strip"}, group_{"group"};
+  Var lane_{"lane"}, word_{"word"}, strip_{"strip"}, group_{"group"};
   Func sub_key_, words_;
+  std::vector<Func> key_products_, products_;
 
   void schedule_key(const LoopLevel& group) {
-    sub_key_.compute_at(group).bound(k_, 0, 2).unroll(k_).store_in(MemoryType::Stack);
+    for (Func& stage : key_products_) stage.compute_at(group).store_in(MemoryType::Stack);
+    sub_key_.compute_at(group).store_in(MemoryType::Stack);
   }
   void schedule_words(const LoopLevel& strip, bool is_gpu) {
-    words_.compute_at(strip).store_in(MemoryType::Stack);
-    words_.bound_extent(lane_, kLanes).bound_extent(word_, 4).bound_extent(strip_, 1);
-    words_.bound_extent(group_, 1);
-    words_.reorder(word_, lane_).unroll(word_);
-    if (!is_gpu) words_.vectorize(lane_, kLanes);
+    products_.push_back(words_);
+    for (Func& stage : products_) {
+      stage.compute_at(strip).store_in(MemoryType::Stack);
+      stage.bound_extent(lane_, kLanes).bound_extent(strip_, 1).bound_extent(group_, 1);
+      if (!is_gpu) stage.vectorize(lane_, kLanes);
+    }
+    words_.bound_extent(word_, 4).reorder(word_, lane_).unroll(word_);
   }
 };
 

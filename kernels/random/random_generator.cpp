@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -57,7 +58,7 @@ class RandomGenerator : public Generator<Derived> {
       out.split(i, block, w, 4, TailStrategy::GuardWithIf).unroll(w);
       out.split(block, group, item, kItems, TailStrategy::GuardWithIf);
       out.reorder(w, item, group).gpu_blocks(group).gpu_threads(item);
-      words_.compute_at(out, item).store_in(MemoryType::Stack);
+      for (Func& stage : stages_) stage.compute_at(out, item).store_in(MemoryType::Stack);
       draws_.compute_at(out, item).store_in(MemoryType::Stack).bound_extent(w, 4).unroll(w);
       return;
     }
@@ -68,10 +69,13 @@ class RandomGenerator : public Generator<Derived> {
         .vectorize(whole_.x)
         .unroll(whole_.y)
         .gpu_blocks(strip_group);
-    for (Func func : {words_, draws_, pairs_, in_order_}) {
+    for (Func& stage : stages_) {
+      stage.compute_at(out, step).store_in(MemoryType::Stack);
+      stage.bound_extent(block, kLanes).vectorize(block);
+    }
+    for (Func func : {draws_, pairs_, in_order_}) {
       func.compute_at(out, step).store_in(MemoryType::Stack);
     }
-    words_.bound_extent(block, kLanes).vectorize(block);
     draws_.bound_extent(block, kLanes).vectorize(block).bound(w, 0, 4).unroll(w);
     draws_.reorder_storage(block, w);
     for (Func func : {pairs_, in_order_}) {
@@ -79,21 +83,25 @@ class RandomGenerator : public Generator<Derived> {
     }
     const RVar rest_group("rest_group"), element("element");
     out.update(1).split(rest_, rest_group, element, kStrip).gpu_blocks(rest_group);
-    rest_words_.compute_at(out, element).store_in(MemoryType::Stack);
+    for (Func& stage : rest_stages_) stage.compute_at(out, element).store_in(MemoryType::Stack);
   }
 
  private:
   bool is_gpu() const { return device_class.value() == "gpu"; }
 
   void add_draws(const Draw& draw) {
-    const auto add = [&](Func words, Func draws) {
-      const PhiloxWords made = philox_block(key(0), key(1), stream_low, stream_high, block);
+    const PhiloxWords counter = philox_counter(key(1), stream_low, stream_high, block);
+    const auto add = [&](Func words, Func draws, std::vector<Func>& stages) {
+      Philox philox(words.name(), {block}, counter, key(0));
+      const PhiloxWords& made = philox.words();
       words(block) = Tuple(std::vector<Expr>(made.begin(), made.end()));
+      stages = philox.products();
+      stages.push_back(words);
       const PhiloxWords read = {words(block)[0], words(block)[1], words(block)[2], words(block)[3]};
       draws(w, block) = mux(w, {draw(read, 0), draw(read, 1), draw(read, 2), draw(read, 3)});
     };
-    add(words_, draws_);
-    add(rest_words_, rest_draws_);
+    add(words_, draws_, stages_);
+    add(rest_words_, rest_draws_, rest_stages_);
   }
 
   // The four vectors of draws interleaved, so that those of a block are neighbours: words 0 and 2
@@ -116,6 +124,7 @@ class RandomGenerator : public Generator<Derived> {
   Var i{"i"}, w{"w"}, block{"block"}, lane{"lane"}, strip{"strip"};
   Func words_{"words"}, draws_{"draws"}, pairs_{"pairs"}, in_order_{"in_order"};
   Func rest_words_{"rest_words"}, rest_draws_{"rest_draws"};
+  std::vector<Func> stages_, rest_stages_;  // the words and what they are made from
   RDom whole_, rest_;
 };
 

@@ -9,10 +9,13 @@ namespace ballast::kernels {
 using Halide::cast;
 using Halide::Expr;
 using Halide::Float;
+using Halide::Func;
 using Halide::Int;
 using Halide::reinterpret;
 using Halide::select;
+using Halide::Tuple;
 using Halide::UInt;
+using Halide::Var;
 
 namespace {
 
@@ -64,33 +67,38 @@ Expr fma(const Expr& a, const Expr& b, const Expr& c) {
 
 // The words stay in the low halves of 64 bits, whatever is in the upper ones, from the first round
 // to the last: a product then is one instruction and its upper half a shift, and vectors are
-// neither widened nor narrowed in between.
-PhiloxWords philox4x32(PhiloxWords c, std::array<Expr, 2> key) {
+// neither widened nor narrowed in between. The key's upper halves are not cleared: were they known
+// to be 0, the compiler would drop the mask before a product, move the key out of the loop, and
+// there see operands of 64 bits, which take three instructions a product.
+Philox::Philox(const std::string& name, const std::vector<Var>& vars, const PhiloxWords& counter,
+               const Expr& seed) {
   constexpr uint32_t kMultiplier[2] = {0xd2511f53u, 0xcd9e8d57u};
   constexpr uint32_t kWeyl[2] = {0x9e3779b9u, 0xbb67ae85u};
+  constexpr uint32_t kRounds = 10;
   const auto wide = [](const Expr& word) { return cast(UInt(64), word); };
   const auto times = [&](const Expr& a, uint32_t b) { return (a & wide(u32(~0u))) * wide(u32(b)); };
-  for (Expr& word : c) word = wide(word);
-  for (uint32_t round = 0; round < 10; ++round) {
-    const Expr first = times(c[0], kMultiplier[0]), second = times(c[2], kMultiplier[1]);
-    c = {(second >> 32) ^ c[1] ^ wide(key[0] + u32(round * kWeyl[0])), second,
-         (first >> 32) ^ c[3] ^ wide(key[1] + u32(round * kWeyl[1])), first};
+  const std::vector<Expr> here(vars.begin(), vars.end());
+  const Expr low_key = reinterpret(UInt(64), seed);
+  const std::array<Expr, 2> key = {low_key, low_key >> 32};
+  PhiloxWords c;
+  for (size_t n = 0; n < c.size(); ++n) c[n] = wide(counter[n]);
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    Func products(name + "_round" + std::to_string(round));
+    products(vars) = Tuple(times(c[0], kMultiplier[0]), times(c[2], kMultiplier[1]));
+    products_.push_back(products);
+    const Expr first = products(here)[0], second = products(here)[1];
+    c = {(second >> 32) ^ c[1] ^ (key[0] + wide(u32(round * kWeyl[0]))), second,
+         (first >> 32) ^ c[3] ^ (key[1] + wide(u32(round * kWeyl[1]))), first};
   }
-  for (Expr& word : c) word = low_word(word);
-  return c;
+  for (size_t n = 0; n < c.size(); ++n) words_[n] = low_word(c[n]);
 }
 
-PhiloxWords philox_block(const Expr& seed, const Expr& offset, const Expr& stream_low,
-                         const Expr& stream_high, const Expr& block) {
-  const auto words = [](const Expr& wide) {
-    return std::array<Expr, 2>{low_word(wide), high_word(wide)};
-  };
-  const std::array<Expr, 2> base = words(offset);
+PhiloxWords philox_counter(const Expr& offset, const Expr& stream_low, const Expr& stream_high,
+                           const Expr& block) {
   const Expr step = cast(UInt(32), block);
-  const Expr sum = base[0] + step;
-  const Expr carried = base[1] + select(sum < step, u32(1), u32(0));
-  return philox4x32({sum, carried, cast(UInt(32), stream_low), cast(UInt(32), stream_high)},
-                    words(seed));
+  const Expr sum = low_word(offset) + step;
+  const Expr carried = high_word(offset) + select(sum < step, u32(1), u32(0));
+  return {sum, carried, cast(UInt(32), stream_low), cast(UInt(32), stream_high)};
 }
 
 Expr upper_24(const Expr& word) { return cast<int32_t>(word >> 8); }

@@ -6,19 +6,32 @@
 #include <Halide.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace ballast::kernels {
 
 using PhiloxWords = std::array<Halide::Expr, 4>;  // u32
 
-PhiloxWords philox4x32(PhiloxWords counter, std::array<Halide::Expr, 2> key);
+// The counter (u32s) of block `block` (i32, not negative) of the state {seed, offset} (i64s) and the
+// stream given in two halves (i32): {offset + block, stream}, each 64 bits with the low word first.
+PhiloxWords philox_counter(const Halide::Expr& offset, const Halide::Expr& stream_low,
+                           const Halide::Expr& stream_high, const Halide::Expr& block);
 
-// The four words of counter block `block` (i32, not negative) of the state key = {seed, offset}
-// (i64s) and the stream given in two halves (i32): the counter is {offset + block, stream}, each 64
-// bits with the low word first; the key is the seed.
-PhiloxWords philox_block(const Halide::Expr& seed, const Halide::Expr& offset,
-                         const Halide::Expr& stream_low, const Halide::Expr& stream_high,
-                         const Halide::Expr& block);
+// The words of counters that are functions of `vars`; the key is `seed` (i64). A round's two
+// products are a stage of their own, for the user to schedule: written into the four words of the
+// last round, each would be there many times.
+class Philox {
+ public:
+  Philox(const std::string& name, const std::vector<Halide::Var>& vars, const PhiloxWords& counter,
+         const Halide::Expr& seed);
+  const PhiloxWords& words() const { return words_; }  // at `vars`
+  std::vector<Halide::Func>& products() { return products_; }
+
+ private:
+  std::vector<Halide::Func> products_;
+  PhiloxWords words_;
+};
 
 // The upper 24 bits as an i32; times 2^-24 it is uniform in [0, 1).
 Halide::Expr upper_24(const Halide::Expr& word);
