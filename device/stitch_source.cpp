@@ -237,8 +237,11 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
       function.needs_one_item_groups = true;
     }
   }
-  text_ += fmt::format("static inline void {}({}{}", function.name, kIdParameters,
-                       function.parameters.empty() ? "" : ", ");
+  // Inlined, the constants that one kernel keeps out of its loops would hold registers in the loops
+  // of all. A barrier is no matter of a function that is called.
+  text_ += fmt::format("static {} void {}({}{}",
+                       function.needs_one_item_groups ? "inline" : "__attribute__((noinline))",
+                       function.name, kIdParameters, function.parameters.empty() ? "" : ", ");
   add_text(Rewritten(match[2]));
   text_ += ") ";
   add_text(body);

@@ -1,4 +1,5 @@
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_patches.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_tiles.h"
@@ -56,6 +57,7 @@ int64_t ConvConfig::out_w() const {
 
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
+  if (is_patches(c)) return plan_conv2d_patches(device_class, c, e);
   const bool is_cpu = device_class == DeviceClass::kCpu;
   // A product with a bias has its pixels along the rows, and CPUs would store them one by one.
   const bool multiplies = is_product(c, e) && !(is_cpu && e.has_bias);
@@ -88,6 +90,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
   const bool is_large = has_large_planes(device_class, c.batch * c.in_channels, c);
   if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) &&
       !(is_product(c) && is_large)) {
@@ -116,6 +119,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
+  if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
   if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
     if (is_depthwise_weight_grad(c)) return plan_conv2d_weight_grad_depthwise(c);

@@ -135,8 +135,8 @@ TEST(ConvLarge, TilesOfOtherCpus) {
   const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
   check(make({2, 19, 9, 17}, 65, 3, 1, 1));  // padded planes
   check(make({8, 11, 1, 17}, 64, 3, 1, 1));  // with channels in the lanes
-  check(make({2, 48, 32, 32}, 64, 4, 4));    // pixels one by one, taps in two chunks
-  check(make({2, 48, 8, 12}, 64, 4, 4));     // few of them
+  check(make({2, 48, 31, 31}, 64, 4, 3));    // pixels one by one, taps in two chunks
+  check(make({2, 48, 7, 10}, 64, 4, 3));     // few of them
   for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
 }
 
@@ -182,6 +182,8 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({8, 12, 39, 44}, 64, 3, 2, 1));
   check(make({8, 2, 80, 88}, 64, 8, 8));
   check(make({8, 1, 256, 256}, 64, 16, 16));
+  check(make({3, 8, 12, 20}, 48, 4, 4, 0, 1, 2));
+  check(make({8, 2, 78, 85}, 64, 8, 7));
   check(make({4, 24, 20, 16}, 128, 3, 1, 2, 2, 2));
   check(make({2, 96, 14, 14}, 64, 3, 1, 1));
   // Windows of more taps than a chunk has, then rows of more.
@@ -251,6 +253,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
+    configs.push_back(make({2, 8, 12, 20}, 48, 4, 4, 0, 1, 2));
   }
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);

@@ -1,0 +1,158 @@
+#include "kernels/conv/conv_patches.h"
+
+#include "kernels/kernels.h"
+#include "kernels/plan_builder.h"
+#include "kernels/shape/region.h"
+
+#include <string>
+
+namespace ballast::kernels {
+namespace {
+
+// Sizes of a group's product, y[windows, out] = rows[windows, taps] w[out, taps]^T, and what they
+// are made of.
+struct Sizes {
+  int64_t across, down, plane;  // windows of an image
+  int64_t windows, taps, out;
+  int64_t row;  // taps of all groups, a row of `rows`
+
+  explicit Sizes(const ConvConfig& c)
+      : across(c.width / c.kernel_w),
+        down(c.height / c.kernel_h),
+        plane(across * down),
+        windows(c.batch * plane),
+        taps(c.in_channels / c.groups * c.kernel_h * c.kernel_w),
+        out(c.out_channels / c.groups),
+        row(taps * c.groups) {}
+};
+
+Plan plan_copy(DeviceClass device_class, const Shape& shape, const std::vector<int64_t>& from,
+               const std::vector<int64_t>& to) {
+  Recorder recorder;
+  record_copy(recorder, device_class, sizeof(float), shape, {0, 0, from}, {1, 0, to});
+  return recorder.finish();
+}
+
+// Elements by (image, window's row, window, channel, row of the window, column): how they lie in
+// an image, and in rows of windows.
+struct Windows {
+  Shape shape;
+  std::vector<int64_t> image, rows;
+
+  Windows(const ConvConfig& c, const Sizes& s)
+      : shape{c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w},
+        image{c.in_channels * c.height * c.width, c.kernel_h * c.width, c.kernel_w,
+              c.height * c.width,                 c.width,              1},
+        rows(dense_strides(shape)) {}
+};
+
+Plan plan_rows_of_image(DeviceClass device_class, const ConvConfig& c, const Sizes& s) {
+  const Windows windows(c, s);
+  return plan_copy(device_class, windows.shape, windows.image, windows.rows);
+}
+
+// From [batch, rows, columns] to [batch, columns, rows].
+Plan plan_turn(DeviceClass device_class, int64_t batch, int64_t rows, int64_t columns) {
+  const int64_t matrix = rows * columns;
+  return plan_copy(device_class, {batch, columns, rows}, {matrix, 1, columns}, {matrix, rows, 1});
+}
+
+uint64_t bytes(int64_t elements) { return static_cast<uint64_t>(elements) * sizeof(float); }
+
+}  // namespace
+
+bool is_patches(const ConvConfig& c) {
+  constexpr int64_t kLeastColumns = 4, kLeastTaps = 32, kLeastChannels = 16;
+  const bool is_padded = c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
+  const bool is_side_by_side = c.stride_h == c.kernel_h && c.stride_w == c.kernel_w &&
+                               c.dilation_h == 1 && c.dilation_w == 1 && !is_padded &&
+                               c.height % c.kernel_h == 0 && c.width % c.kernel_w == 0;
+  if (!is_side_by_side || c.kernel_w < kLeastColumns) return false;
+  const Sizes s(c);
+  return s.taps >= kLeastTaps && s.out >= kLeastChannels;
+}
+
+// What the product's epilogue cannot do follows it, step by step: a bias that differs between
+// groups, a scale and a shift, a residual.
+Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
+  const Sizes s(c);
+  const bool adds_bias = e.has_bias && c.groups == 1;
+  const bool ends_apart = adds_bias != e.has_bias || e.has_scale || e.has_residual;
+  uint32_t slot = 2;
+  const uint32_t bias = e.has_bias ? slot++ : 0, scale = e.has_scale ? slot++ : 0,
+                 shift = e.has_scale ? slot++ : 0, residual = e.has_residual ? slot++ : 0, y = slot;
+  PlanBuilder builder(y + 1);
+  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
+  const uint32_t products = builder.add_region(bytes(s.windows * c.out_channels));
+
+  builder.append(plan_rows_of_image(device_class, c, s), {0, rows});
+  MatmulConfig product;
+  product.m = s.windows, product.n = s.out, product.k = s.taps;
+  product.a_strides = MatmulStrides{s.row, 1};
+  product.b_strides = MatmulStrides{1, s.taps};
+  product.c_strides = MatmulStrides{c.out_channels, 1};
+  product.batch = {{c.groups, s.taps, s.out * s.taps, s.out}};
+  product.has_bias = adds_bias;
+  product.activation = e.has_relu && !ends_apart ? "relu" : "none";
+  std::vector<uint32_t> slots = {rows, 1};
+  if (adds_bias) slots.push_back(bias);
+  slots.push_back(products);
+  builder.append(plan_matmul(device_class, product), slots);
+  builder.append(plan_turn(device_class, c.batch, s.plane, c.out_channels), {products, y});
+
+  const TensorType result{DType::kF32, {c.batch, c.out_channels, s.down, s.across}},
+      per_channel{DType::kF32, {c.out_channels, 1, 1}};
+  const auto follow = [&](const std::string& op, const TensorType& other, uint32_t operand) {
+    builder.append(plan_pointwise(device_class, op, {result, other}, result), {y, operand, y});
+  };
+  if (e.has_bias && !adds_bias) follow("add", per_channel, bias);
+  if (e.has_scale) {
+    follow("mul", per_channel, scale);
+    follow("add", per_channel, shift);
+  }
+  if (e.has_residual) follow("add", result, residual);
+  if (e.has_relu && ends_apart) {
+    builder.append(plan_pointwise(device_class, "relu", {result}, result), {y, y});
+  }
+  return builder.finish();
+}
+
+// rows[n] = dy[n]^T w, whose elements go back to where the image had them.
+Plan plan_conv2d_input_grad_patches(DeviceClass device_class, const ConvConfig& c) {
+  const Sizes s(c);
+  PlanBuilder builder(3);
+  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
+  MatmulConfig product;
+  product.m = s.plane, product.n = s.taps, product.k = s.out;
+  product.a_strides = MatmulStrides{1, s.plane};
+  product.c_strides = MatmulStrides{s.row, 1};
+  product.batch = {{c.batch, c.out_channels * s.plane, 0, s.plane * s.row},
+                   {c.groups, s.out * s.plane, s.out * s.taps, s.taps}};
+  builder.append(plan_matmul(device_class, product), {0, 1, rows});
+  const Windows windows(c, s);
+  builder.append(plan_copy(device_class, windows.shape, windows.rows, windows.image), {rows, 2});
+  return builder.finish();
+}
+
+// dw = dy rows over the windows of all images, for which dy is written by channels first.
+Plan plan_conv2d_weight_grad_patches(DeviceClass device_class, const ConvConfig& c) {
+  const Sizes s(c);
+  PlanBuilder builder(3);
+  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
+  uint32_t dy = 0;
+  if (c.batch > 1) {
+    dy = builder.add_region(bytes(s.windows * c.out_channels));
+    builder.append(plan_copy(device_class, {c.out_channels, c.batch, s.plane},
+                             {s.plane, c.out_channels * s.plane, 1}, {s.windows, s.plane, 1}),
+                   {0, dy});
+  }
+  builder.append(plan_rows_of_image(device_class, c, s), {1, rows});
+  MatmulConfig product;
+  product.m = s.out, product.n = s.taps, product.k = s.windows;
+  product.b_strides = MatmulStrides{s.row, 1};
+  product.batch = {{c.groups, s.out * s.windows, s.taps, s.out * s.taps}};
+  builder.append(plan_matmul(device_class, product), {dy, rows, 2});
+  return builder.finish();
+}
+
+}  // namespace ballast::kernels
