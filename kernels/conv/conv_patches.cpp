@@ -61,8 +61,10 @@ uint64_t bytes(int64_t elements) { return static_cast<uint64_t>(elements) * size
 
 }  // namespace
 
+// Rows of a window shorter than a vector of 8 cost more to move than the products save: of 4x4
+// (3 to 96 channels) the forward pass and the weight gradient took 1.3 times as long as otherwise.
 bool is_patches(const ConvConfig& c) {
-  constexpr int64_t kLeastColumns = 4, kLeastTaps = 32, kLeastChannels = 16;
+  constexpr int64_t kLeastColumns = 8, kLeastTaps = 32, kLeastChannels = 16;
   const bool is_padded = c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
   const bool is_side_by_side = c.stride_h == c.kernel_h && c.stride_w == c.kernel_w &&
                                c.dilation_h == 1 && c.dilation_w == 1 && !is_padded &&

@@ -182,7 +182,7 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({8, 12, 39, 44}, 64, 3, 2, 1));
   check(make({8, 2, 80, 88}, 64, 8, 8));
   check(make({8, 1, 256, 256}, 64, 16, 16));
-  check(make({3, 8, 12, 20}, 48, 4, 4, 0, 1, 2));
+  check(make({3, 4, 16, 24}, 48, 8, 8, 0, 1, 2));
   check(make({8, 2, 78, 85}, 64, 8, 7));
   check(make({4, 24, 20, 16}, 128, 3, 1, 2, 2, 2));
   check(make({2, 96, 14, 14}, 64, 3, 1, 1));
@@ -253,7 +253,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
-    configs.push_back(make({2, 8, 12, 20}, 48, 4, 4, 0, 1, 2));
+    configs.push_back(make({2, 4, 16, 24}, 48, 8, 8, 0, 1, 2));
   }
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);
