@@ -41,8 +41,12 @@ struct Windows {
 
   Windows(const ConvConfig& c, const Sizes& s)
       : shape{c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w},
-        image{c.in_channels * c.height * c.width, c.kernel_h * c.width, c.kernel_w,
-              c.height * c.width,                 c.width,              1},
+        image{c.in_channels * c.height * c.width,
+              c.kernel_h * c.width,
+              c.kernel_w,
+              c.height * c.width,
+              c.width,
+              1},
         rows(dense_strides(shape)) {}
 };
 

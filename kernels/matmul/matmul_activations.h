@@ -18,6 +18,9 @@ inline int activation_number(const std::string& name) {
   return name == "relu_grad" ? 0 : -1;
 }
 
+// Which of a tile's sides the bias lies along.
+enum class MatmulBias { kNone, kLanes, kRows };
+
 // What a kernel does with the operand that has C's shape.
 enum class MatmulExtra { kNone, kResidual, kReluGrad };
 

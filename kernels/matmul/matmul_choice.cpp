@@ -326,12 +326,11 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
     for (const MatmulTile& tile : kTiles) {
       MatmulChoice c{swapped, &tile};
       const MatmulSide& lanes = p.lanes(c);
-      // Kernels that store along the lanes take the bias there, the others along the rows; where
-      // there is one row only, a bias is a single number.
-      const bool is_vector = p.rows(c).extent == 1, by_lanes = tile.store == MatmulStore::kLanes;
-      if (by_lanes == swapped && !(by_lanes && is_vector)) continue;
+      // A bias lies along the rows where the product is swapped; along the lanes only kernels that
+      // store there take it.
+      if (tile.store != MatmulStore::kLanes && !swapped) continue;
       if (!can_store(p, c)) continue;
-      if (tile.rows == 1 && !is_vector) continue;
+      if (tile.rows == 1 && p.rows(c).extent > 1) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes, tile)) continue;

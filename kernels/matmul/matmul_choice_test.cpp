@@ -77,6 +77,12 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
       }
     }
   }
+  // Columns of C that are contiguous: lanes along them, and the bias along the rows of a tile.
+  for (const bool transpose_a : {false, true}) {
+    MatmulConfig columns{is_simulated() ? 17 : 70, 14, 32, transpose_a};
+    columns.c_strides = MatmulStrides{1, columns.m};
+    expect_all_agree(columns, tiles);
+  }
   if (is_simulated()) return;
   const std::set<std::string> all = {"6x64",         "12x32",        "8x48",         "6x16",
                                      "1x256",        "16x32_turned", "16x16_turned", "6x64_strided",

@@ -113,7 +113,7 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
 
   void add_epilogue(Func staged) {
     MatmulEpilogue epilogue(staged, 1, rows, which);
-    epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr&, const Expr& row) {
+    epilogue.add_bias(has_bias != 0, [&](const Expr& lane, const Expr&, const Expr& row) {
       return bias(lane_at(lane), row_at(row));
     });
     epilogue.add_activations(activation);

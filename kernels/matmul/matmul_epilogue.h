@@ -26,7 +26,7 @@ class MatmulEpilogue {
   // bias(lane, vector, row) where `has_bias`.
   template <class Bias>
   void add_bias(const Halide::Expr& has_bias, const Bias& bias) {
-    const Halide::RDom r = steps(has_bias != 0, vectors_, "bias");
+    const Halide::RDom r = steps(has_bias, vectors_, "bias");
     at(lane_, r.x, r.y) = at(lane_, r.x, r.y) + bias(lane_, r.x, r.y);
     vectorize_last();
   }

@@ -42,7 +42,7 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
           chain(staged, {l, v, y, p, t, z0, z1, z2}, std::vector<Expr>{column(l), row(y)} + batch);
     } else {
       MatmulEpilogue epilogue(staged, 1, rows, which);
-      epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr&, const Expr& r) {
+      epilogue.add_bias(has_bias != 0, [&](const Expr& lane, const Expr&, const Expr& r) {
         return bias(column(lane), row(r));
       });
       epilogue.add_activations(activation);

@@ -63,7 +63,7 @@ class Writer {
     std::vector<HostArg> args = {rows, lanes, bias(),
                                  over_output(has_extra() ? slots_.extra : slots_.a)};
     args.insert(args.end(), panel_args.begin(), panel_args.end());
-    args.push_back(static_cast<int32_t>(config_.has_bias));
+    args.push_back(static_cast<int32_t>(bias_mode()));
     args.push_back(static_cast<int32_t>(activation_number(config_.activation)));
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
@@ -124,7 +124,8 @@ class Writer {
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
            rows_.extent >= choice_.tile->rows &&
-           (!config_.has_bias || packs_in_groups(problem_, choice_)) &&
+           (bias_mode() == MatmulBias::kNone ||
+            (bias_mode() == MatmulBias::kLanes && packs_in_groups(problem_, choice_))) &&
            config_.activation == "none" && !config_.has_residual;
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
@@ -146,6 +147,10 @@ class Writer {
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }
+  MatmulBias bias_mode() const {
+    if (!config_.has_bias) return MatmulBias::kNone;
+    return choice_.swapped ? MatmulBias::kRows : MatmulBias::kLanes;
+  }
   MatmulExtra extra_mode() const {
     if (config_.has_residual) return MatmulExtra::kResidual;
     return config_.activation == "relu_grad" ? MatmulExtra::kReluGrad : MatmulExtra::kNone;

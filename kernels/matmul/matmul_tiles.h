@@ -17,12 +17,12 @@ namespace ballast::kernels {
 //
 // dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
 // the output may have any strides, which also stores a product computed transposed. The bias lies
-// along the lanes, or if not dense_store along the rows. `columns` reads A transposed,
+// along the lanes or, as always if not dense_store, along the rows. `columns` reads A transposed,
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
 // where k is small. `packs` takes B contiguous along k, whose steps are some blocks of 16, and puts
 // each panel on its stack as the loop reads it, which saves the launch that would; it adds a bias
-// to what it stores from registers.
+// of the lanes to what it stores from registers.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -178,12 +178,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     out.dim(0).set_stride(1);
   }
 
+  Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
+
   // The bias of a panel's lanes, or what can be added without a change.
   Func bias_of_lanes() {
     Func lane_bias("lane_bias");
-    RDom i({{0, kLanes}, {0, select(has_bias != 0, vectors, 0)}}, "i");
+    RDom i({{0, kLanes}, {0, select(is_bias(MatmulBias::kLanes), vectors, 0)}}, "i");
     lane_bias(l, v, p) = -0.0f;
-    // Where there is one row only, a bias is a single number.
     lane_bias(i.x, i.y, p) =
         bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
     lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
@@ -197,18 +198,19 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     const auto extra_at = [&](const Expr& lane, const Expr& vector, const Expr& row) {
       return extra(std::vector<Expr>{column_of(p, vector, lane), row_of(t, row)} + batch);
     };
+    epilogue.add_bias(is_bias(MatmulBias::kRows), [&](const Expr&, const Expr&, const Expr& row) {
+      return bias(row_of(t, row));
+    });
     if (!dense_store) {
-      epilogue.add_bias(has_bias, [&](const Expr&, const Expr&, const Expr& row) {
-        return bias(row_of(t, row));
-      });
       epilogue.add_activations(activation);
       epilogue.add_extra(extra_mode, false, extra_at);
       return {};
     }
     const Func lane_bias = bias_of_lanes();
-    epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
-      return lane_bias(lane, vector, p);
-    });
+    epilogue.add_bias(is_bias(MatmulBias::kLanes),
+                      [&](const Expr& lane, const Expr& vector, const Expr&) {
+                        return lane_bias(lane, vector, p);
+                      });
     epilogue.add_activations(activation);
     epilogue.add_extra(extra_mode, true, extra_at);
     return lane_bias;

@@ -49,7 +49,7 @@ class MatmulVector : public MatmulKernel<MatmulVector> {
     const auto lane_of = [&](const Expr& lane, const Expr& vector) {
       return min(p * width + vector * kLanes + lane, last);
     };
-    epilogue.add_bias(has_bias, [&](const Expr& lane, const Expr& vector, const Expr&) {
+    epilogue.add_bias(has_bias != 0, [&](const Expr& lane, const Expr& vector, const Expr&) {
       return bias(min(lane_of(lane, vector), bias.dim(0).extent() - 1));
     });
     epilogue.add_activations(activation);

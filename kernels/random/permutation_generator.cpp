@@ -32,8 +32,8 @@ class Draws {
   template <class Key>
   void define(Key& key, const Expr& stream_low, const Expr& stream_high, uint32_t step,
               const std::function<Expr(const Expr&)>& first_strip) {
-    Philox first(sub_key_.name(), {group_},
-                 philox_counter(key(1), stream_low, stream_high, 0), key(0));
+    Philox first(sub_key_.name(), {group_}, philox_counter(key(1), stream_low, stream_high, 0),
+                 key(0));
     const auto wide = [](const Expr& word) { return cast(Int(64), word); };
     sub_key_(group_) = wide(first.words()[0]) | wide(first.words()[1]) << 32;
     key_products_ = first.products();

@@ -13,8 +13,9 @@ namespace ballast::kernels {
 
 using PhiloxWords = std::array<Halide::Expr, 4>;  // u32
 
-// The counter (u32s) of block `block` (i32, not negative) of the state {seed, offset} (i64s) and the
-// stream given in two halves (i32): {offset + block, stream}, each 64 bits with the low word first.
+// The counter (u32s) of block `block` (i32, not negative) of the state {seed, offset} (i64s) and
+// the stream given in two halves (i32): {offset + block, stream}, each 64 bits with the low word
+// first.
 PhiloxWords philox_counter(const Halide::Expr& offset, const Halide::Expr& stream_low,
                            const Halide::Expr& stream_high, const Halide::Expr& block);
 
