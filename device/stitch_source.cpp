@@ -238,7 +238,7 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
     }
   }
   // Inlined, the constants that one kernel keeps out of its loops would hold registers in the loops
-  // of all. A barrier is no matter of a function that is called.
+  // of all. Not every OpenCL takes a barrier in a function that is called.
   text_ += fmt::format("static {} void {}({}{}",
                        function.needs_one_item_groups ? "inline" : "__attribute__((noinline))",
                        function.name, kIdParameters, function.parameters.empty() ? "" : ", ");

@@ -17,6 +17,7 @@ class PlanBuilder {
 
   // A part of the workspace; returns its slot.
   uint32_t add_region(uint64_t bytes) { return workspace_.add(bytes); }
+  uint32_t add_floats(int64_t elements) { return workspace_.add_floats(elements); }
   // `slots[i]` is where operand i of `plan` lies here; its workspace becomes part of this one.
   void append(const Plan& plan, std::vector<uint32_t> slots);
   Plan finish() { return {std::move(launches_), workspace_.bytes(), workspace_.regions()}; }

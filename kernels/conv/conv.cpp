@@ -63,9 +63,10 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_empty(y_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_patches(device_class, c, e);
   const bool is_cpu = device_class == DeviceClass::kCpu;
-  const bool multiplies =
-      is_product(c, e) && (!is_cpu || multiplies_planes(c.batch * c.out_channels, c));
-  if (is_cpu && !multiplies && is_planes(c)) return plan_conv2d_planes(c, e);
+  const bool multiplies = is_product(c, e);
+  if (is_cpu && is_planes(c) && !(multiplies && multiplies_planes(c.batch * c.out_channels, c))) {
+    return plan_conv2d_planes(c, e);
+  }
   if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);

@@ -2,7 +2,6 @@
 
 #include "kernels/kernels.h"
 #include "kernels/plan_builder.h"
-#include "kernels/shape/region.h"
 
 #include <string>
 
@@ -26,42 +25,22 @@ struct Sizes {
         row(taps * c.groups) {}
 };
 
-Plan plan_copy(DeviceClass device_class, const Shape& shape, const std::vector<int64_t>& from,
-               const std::vector<int64_t>& to) {
-  Recorder recorder;
-  record_copy(recorder, device_class, sizeof(float), shape, {0, 0, from}, {1, 0, to});
-  return recorder.finish();
+// rows[image, down, across, channel, kernel_h, kernel_w] of images
+// [image, channel, down, kernel_h, across, kernel_w].
+Plan plan_rows_of_images(DeviceClass device_class, const ConvConfig& c, const Sizes& s) {
+  const int64_t plane = c.height * c.width;
+  return plan_copy(device_class, DType::kF32,
+                   {c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w},
+                   {c.in_channels * plane, c.kernel_h * c.width, c.kernel_w, plane, c.width, 1});
 }
 
-// Elements by (image, window's row, window, channel, row of the window, column): how they lie in
-// an image, and in rows of windows.
-struct Windows {
-  Shape shape;
-  std::vector<int64_t> image, rows;
-
-  Windows(const ConvConfig& c, const Sizes& s)
-      : shape{c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w},
-        image{c.in_channels * c.height * c.width,
-              c.kernel_h * c.width,
-              c.kernel_w,
-              c.height * c.width,
-              c.width,
-              1},
-        rows(dense_strides(shape)) {}
-};
-
-Plan plan_rows_of_image(DeviceClass device_class, const ConvConfig& c, const Sizes& s) {
-  const Windows windows(c, s);
-  return plan_copy(device_class, windows.shape, windows.image, windows.rows);
+// And back.
+Plan plan_images_of_rows(DeviceClass device_class, const ConvConfig& c, const Sizes& s) {
+  const int64_t window = c.kernel_h * c.kernel_w;
+  return plan_copy(device_class, DType::kF32,
+                   {c.batch, c.in_channels, s.down, c.kernel_h, s.across, c.kernel_w},
+                   {s.plane * s.row, window, s.across * s.row, c.kernel_w, s.row, 1});
 }
-
-// From [batch, rows, columns] to [batch, columns, rows].
-Plan plan_turn(DeviceClass device_class, int64_t batch, int64_t rows, int64_t columns) {
-  const int64_t matrix = rows * columns;
-  return plan_copy(device_class, {batch, columns, rows}, {matrix, 1, columns}, {matrix, rows, 1});
-}
-
-uint64_t bytes(int64_t elements) { return static_cast<uint64_t>(elements) * sizeof(float); }
 
 }  // namespace
 
@@ -88,10 +67,10 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
   const uint32_t bias = e.has_bias ? slot++ : 0, scale = e.has_scale ? slot++ : 0,
                  shift = e.has_scale ? slot++ : 0, residual = e.has_residual ? slot++ : 0, y = slot;
   PlanBuilder builder(y + 1);
-  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
-  const uint32_t products = builder.add_region(bytes(s.windows * c.out_channels));
+  const uint32_t rows = builder.add_floats(s.windows * s.row);
+  const uint32_t products = builder.add_floats(s.windows * c.out_channels);
 
-  builder.append(plan_rows_of_image(device_class, c, s), {0, rows});
+  builder.append(plan_rows_of_images(device_class, c, s), {0, rows});
   MatmulConfig product;
   product.m = s.windows, product.n = s.out, product.k = s.taps;
   product.a_strides = MatmulStrides{s.row, 1};
@@ -104,7 +83,9 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
   if (adds_bias) slots.push_back(bias);
   slots.push_back(products);
   builder.append(plan_matmul(device_class, product), slots);
-  builder.append(plan_turn(device_class, c.batch, s.plane, c.out_channels), {products, y});
+  builder.append(plan_copy(device_class, DType::kF32, {c.batch, c.out_channels, s.plane},
+                           {s.plane * c.out_channels, 1, c.out_channels}),
+                 {products, y});
 
   const TensorType result{DType::kF32, {c.batch, c.out_channels, s.down, s.across}},
       per_channel{DType::kF32, {c.out_channels, 1, 1}};
@@ -127,7 +108,7 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
 Plan plan_conv2d_input_grad_patches(DeviceClass device_class, const ConvConfig& c) {
   const Sizes s(c);
   PlanBuilder builder(3);
-  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
+  const uint32_t rows = builder.add_floats(s.windows * s.row);
   MatmulConfig product;
   product.m = s.plane, product.n = s.taps, product.k = s.out;
   product.a_strides = MatmulStrides{1, s.plane};
@@ -135,8 +116,7 @@ Plan plan_conv2d_input_grad_patches(DeviceClass device_class, const ConvConfig& 
   product.batch = {{c.batch, c.out_channels * s.plane, 0, s.plane * s.row},
                    {c.groups, s.out * s.plane, s.out * s.taps, s.taps}};
   builder.append(plan_matmul(device_class, product), {0, 1, rows});
-  const Windows windows(c, s);
-  builder.append(plan_copy(device_class, windows.shape, windows.rows, windows.image), {rows, 2});
+  builder.append(plan_images_of_rows(device_class, c, s), {rows, 2});
   return builder.finish();
 }
 
@@ -144,15 +124,15 @@ Plan plan_conv2d_input_grad_patches(DeviceClass device_class, const ConvConfig& 
 Plan plan_conv2d_weight_grad_patches(DeviceClass device_class, const ConvConfig& c) {
   const Sizes s(c);
   PlanBuilder builder(3);
-  const uint32_t rows = builder.add_region(bytes(s.windows * s.row));
+  const uint32_t rows = builder.add_floats(s.windows * s.row);
   uint32_t dy = 0;
   if (c.batch > 1) {
-    dy = builder.add_region(bytes(s.windows * c.out_channels));
-    builder.append(plan_copy(device_class, {c.out_channels, c.batch, s.plane},
-                             {s.plane, c.out_channels * s.plane, 1}, {s.windows, s.plane, 1}),
+    dy = builder.add_floats(s.windows * c.out_channels);
+    builder.append(plan_copy(device_class, DType::kF32, {c.out_channels, c.batch, s.plane},
+                             {s.plane, c.out_channels * s.plane, 1}),
                    {0, dy});
   }
-  builder.append(plan_rows_of_image(device_class, c, s), {1, rows});
+  builder.append(plan_rows_of_images(device_class, c, s), {1, rows});
   MatmulConfig product;
   product.m = s.out, product.n = s.taps, product.k = s.windows;
   product.b_strides = MatmulStrides{s.row, 1};

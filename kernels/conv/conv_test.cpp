@@ -195,6 +195,13 @@ TEST(ConvLarge, ChannelsAndPlanes) {
 
 TEST(Conv, EmptyResultsNeedNoLaunchAndEmptySumsAreZero) {
   for (DeviceClass d : kClasses) {
+    const ConvConfig patches = make({0, 2, 8, 16}, 16, 8, 8);
+    const auto no_sums = run_plan(plan_conv2d_weight_grad(d, patches),
+                                  {HostTensor(TensorType{DType::kF32, y_shape(patches)}),
+                                   HostTensor(TensorType{DType::kF32, x_shape(patches)})},
+                                  TensorType{DType::kF32, w_shape(patches)})
+                             .as<float>();
+    EXPECT_EQ(no_sums, std::vector<float>(16 * 2 * 8 * 8, 0.0f));
     const ConvConfig no_batch = make({0, 2, 5, 5}, 3, 3);
     EXPECT_TRUE(plan_conv2d(d, no_batch, {}).launches.empty());
     EXPECT_TRUE(plan_conv2d_input_grad(d, no_batch).launches.empty());

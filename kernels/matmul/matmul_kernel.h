@@ -100,6 +100,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
   using MatmulKernel<Derived>::batch;
   static constexpr int kUnrolled = 4;  // steps of k
 
+  Halide::Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
   Halide::Expr first_of_panel() const { return Halide::min(p * panel_step, last_panel); }
 
   // product(at), whose first coordinates are lane and vector: the fma chain over k from +0.

@@ -178,8 +178,6 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     out.dim(0).set_stride(1);
   }
 
-  Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
-
   // The bias of a panel's lanes, or what can be added without a change.
   Func bias_of_lanes() {
     Func lane_bias("lane_bias");
@@ -201,18 +199,16 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     epilogue.add_bias(is_bias(MatmulBias::kRows), [&](const Expr&, const Expr&, const Expr& row) {
       return bias(row_of(t, row));
     });
-    if (!dense_store) {
-      epilogue.add_activations(activation);
-      epilogue.add_extra(extra_mode, false, extra_at);
-      return {};
+    Func lane_bias;
+    if (dense_store) {
+      lane_bias = bias_of_lanes();
+      epilogue.add_bias(is_bias(MatmulBias::kLanes),
+                        [&](const Expr& lane, const Expr& vector, const Expr&) {
+                          return lane_bias(lane, vector, p);
+                        });
     }
-    const Func lane_bias = bias_of_lanes();
-    epilogue.add_bias(is_bias(MatmulBias::kLanes),
-                      [&](const Expr& lane, const Expr& vector, const Expr&) {
-                        return lane_bias(lane, vector, p);
-                      });
     epilogue.add_activations(activation);
-    epilogue.add_extra(extra_mode, true, extra_at);
+    epilogue.add_extra(extra_mode, dense_store, extra_at);
     return lane_bias;
   }
 

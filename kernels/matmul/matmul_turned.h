@@ -100,7 +100,7 @@ class MatmulTurned : public MatmulPanels<MatmulTurned> {
 
   void add_epilogue(Func staged, const std::vector<Var>& which) {
     MatmulEpilogue epilogue(staged, vectors, kRows, which);
-    epilogue.add_bias(bias_mode != 0, [&](const Expr&, const Expr&, const Expr& row) {
+    epilogue.add_bias(is_bias(MatmulBias::kRows), [&](const Expr&, const Expr&, const Expr& row) {
       return bias(first_row(t) + row);
     });
     epilogue.add_activations(activation);

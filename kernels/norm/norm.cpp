@@ -11,8 +11,6 @@ namespace {
 
 constexpr DType kF32 = DType::kF32;
 
-uint64_t bytes_of(int64_t elements) { return static_cast<uint64_t>(elements) * sizeof(float); }
-
 Plan sum_first(DeviceClass device_class, int64_t first, int64_t second) {
   return plan_reduce(device_class, "sum", {kF32, {first, second}}, {0}, {kF32, {second}});
 }
@@ -121,7 +119,7 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
   const int64_t chunk = parameter_chunk(device_class, rows, length);
   const int64_t chunks = ceil_div(rows, chunk);
   const auto partial = [&](uint32_t whole) {
-    return chunks == 1 ? whole : builder.add_region(bytes_of(chunks * length));
+    return chunks == 1 ? whole : builder.add_floats(chunks * length);
   };
   const uint32_t dgamma = partial(s.dgamma), dbeta = is_rms ? 0 : partial(s.dbeta);
   if (has_fused_grad(device_class, length)) {
@@ -129,8 +127,8 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
     if (!is_rms) slots = {s.dy, s.x, s.rstd, s.gamma, s.mean, s.dx, dgamma, dbeta};
     builder.append(fused_grad(kind, rows, length, chunk), slots);
   } else {
-    const uint32_t products = builder.add_region(bytes_of(rows));
-    const uint32_t slopes = is_rms ? 0 : builder.add_region(bytes_of(rows));
+    const uint32_t products = builder.add_floats(rows);
+    const uint32_t slopes = is_rms ? 0 : builder.add_floats(rows);
     std::vector<uint32_t> sums = {s.dy, s.x, s.rstd, s.gamma, products};
     std::vector<uint32_t> dx = {s.dy, s.x, s.gamma, s.rstd, products, s.dx};
     std::vector<uint32_t> parameters = {s.dy, s.x, s.rstd, dgamma};
@@ -172,10 +170,10 @@ std::pair<uint32_t, uint32_t> add_channel_sums(DeviceClass device_class, const C
                                                PlanBuilder& builder) {
   const GradSlots& s = kChannelGrad;
   const int64_t lines = shape.batch * shape.channels;
-  const uint32_t mean = builder.add_region(bytes_of(lines));
-  const uint32_t rstd = builder.add_region(bytes_of(lines));
-  const uint32_t products = builder.add_region(bytes_of(lines));
-  const uint32_t slopes = builder.add_region(bytes_of(lines));
+  const uint32_t mean = builder.add_floats(lines);
+  const uint32_t rstd = builder.add_floats(lines);
+  const uint32_t products = builder.add_floats(lines);
+  const uint32_t slopes = builder.add_floats(lines);
   builder.append(plan_copy(device_class, kF32, spread, strides), {s.mean, mean});
   builder.append(plan_copy(device_class, kF32, spread, strides), {s.rstd, rstd});
   builder.append(norm_sums(device_class, "batch", lines, shape.inner),
@@ -204,7 +202,7 @@ Plan plan_rms_norm(DeviceClass device_class, int64_t rows, int64_t length, float
   if (rows == 0) return {};
   if (is_fused(device_class, rows, length)) return fused_norm("rms", rows, length, epsilon);
   PlanBuilder builder(4);
-  const uint32_t no_mean = builder.add_region(bytes_of(rows));
+  const uint32_t no_mean = builder.add_floats(rows);
   builder.append(norm_moments(device_class, "rms", rows, length, epsilon), {0, no_mean, 3});
   builder.append(norm_apply(device_class, "rms", layer_view(rows, length)), {0, 1, 3, 2});
   return builder.finish();
@@ -258,8 +256,8 @@ Plan plan_batch_norm(DeviceClass device_class, const ChannelShape& shape, float 
   const int64_t lines = shape.batch * shape.channels;
   // Inputs x, gamma, beta, running mean and variance; outputs y, running ones, mean, rstd.
   PlanBuilder builder(10);
-  const uint32_t means = builder.add_region(bytes_of(lines));
-  const uint32_t squares = builder.add_region(bytes_of(lines));
+  const uint32_t means = builder.add_floats(lines);
+  const uint32_t squares = builder.add_floats(lines);
   builder.append(norm_moments(device_class, "batch", lines, shape.inner, 0), {0, means, squares});
   const std::string kernel = "batch_norm_moments";
   const auto by_line = [&](uint32_t slot) {
