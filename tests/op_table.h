@@ -1,12 +1,13 @@
 // Every primitive with sample calls and its reference in double precision, contributed family by
-// family (tests/ops/<family>.cpp). Three programs walk the table: op_test, gradient_test, and the
-// check that no op of the plugin is missing.
+// family (tests/ops/<family>.cpp), and the rule of its results' types. Three programs walk the
+// table: op_test, gradient_test, and the check that no op of the plugin is missing.
 #pragma once
 
 #include "tests/reference_ops.h"
 
 #include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ std::ostream& operator<<(std::ostream& out, const OpCase& op_case);
 struct OpFamilies {
   std::vector<OpCase> cases;
   std::map<std::string, ReferenceOp> references;
+  std::map<std::string, TypeRule> types;  // without the identities of the frontend
+  std::set<std::string> pointwise;
+  std::set<std::string> open_zeros;  // of these, those whose zeros may have either sign
+  // Float operands that may stay f32 where operand 0 is narrow.
+  std::map<std::string, std::function<bool(size_t operand, size_t operands)>> wide_operands;
 
   OpCase& add(const std::string& op, std::vector<HostArray> inputs, Attrs attrs = {},
               bool is_smooth = false);

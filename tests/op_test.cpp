@@ -2,6 +2,7 @@
 #include "frontend/ops/ops.h"
 #include "frontend/program/primitive.h"
 #include "frontend/transforms/vjp.h"
+#include "tests/gpu_class.h"
 #include "tests/op_table.h"
 #include "tests/samples.h"
 
@@ -17,21 +18,25 @@ namespace {
 
 class OpTest : public testing::TestWithParam<OpCase> {};
 
-// `epsilon`: what one rounding to the element type adds to the tolerance, relatively.
-void expect_reference(const OpCase& row, double epsilon = 0) {
+// What one rounding to the element type adds to the tolerance, relatively.
+double rounding(DType dtype) {
+  return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kF16 ? 0x1p-11 : 0;
+}
+
+bool is_pointwise(const OpCase& row) { return op_families().pointwise.count(row.op) == 1; }
+
+void expect_reference(const OpCase& row) {
   std::vector<Tensor> inputs;
-  std::vector<TensorType> types;
-  for (const HostArray& input : row.inputs) {
-    inputs.push_back(to_tensor(input));
-    types.push_back(input.type);
-  }
-  std::vector<HostArray> expected =
-      reference_op(row.op, row.inputs, row.attrs, infer(row.op, types, row.attrs));
-  std::vector<Tensor> outputs = ops::call(row.op, inputs, row.attrs);
+  for (const HostArray& input : row.inputs) inputs.push_back(to_tensor(input));
+  const std::vector<HostArray> expected =
+      reference_op(row.op, row.inputs, row.attrs, expected_types(row.op, row.inputs, row.attrs));
+  const std::vector<Tensor> outputs = ops::call(row.op, inputs, row.attrs);
+  const bool has_signs = is_pointwise(row) && op_families().open_zeros.count(row.op) == 0;
   ASSERT_EQ(outputs.size(), expected.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
+    const double epsilon = rounding(expected[i].type.dtype);
     EXPECT_EQ(difference(to_array(outputs[i]), expected[i], row.rtol + epsilon,
-                         row.atol + epsilon * 1e-3),
+                         row.atol + epsilon * 1e-3, has_signs ? Zeros::kSigned : Zeros::kAlike),
               "")
         << "output " << i;
   }
@@ -45,37 +50,150 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Table, OpTest, testing::ValuesIn(op_table()), case_name);
 
-struct NarrowType {
-  DType dtype;
-  double epsilon;
-};
+int64_t elements_of(const OpCase& row) {
+  int64_t elements = 0;
+  for (const HostArray& input : row.inputs) elements += input.type.elements();
+  return elements;
+}
 
-class NarrowOpTest : public testing::TestWithParam<NarrowType> {};
+bool has_empty_input(const OpCase& row) {
+  return std::any_of(row.inputs.begin(), row.inputs.end(),
+                     [](const HostArray& input) { return input.values.empty(); });
+}
 
-// Every op that takes f32 takes bf16 and f16: computed as f32, rounded once. The first samples of
-// each op that have elements.
-TEST_P(NarrowOpTest, EveryFloatOpTakesIt) {
-  constexpr int kSamplesPerOp = 2;
-  std::map<std::string, int> samples;
-  for (OpCase row : op_table()) {
-    bool has_floats = false, is_empty = false;
-    for (HostArray& input : row.inputs) {
-      is_empty = is_empty || input.values.empty();
-      if (input.type.dtype != DType::kF32) continue;
-      has_floats = true;
-      input.type.dtype = GetParam().dtype;
-      for (double& value : input.values) value = rounded(value, input.type.dtype);
+// Of every op with float operands: the first row, the largest, the largest of those with operands
+// of unlike shapes, of those with most operands (a mask, a bias, a list) and with a NaN, and an
+// empty one.
+std::vector<OpCase> telling_rows() {
+  std::map<std::string, std::vector<const OpCase*>> by_op;
+  for (const OpCase& row : op_table()) {
+    if (std::any_of(row.inputs.begin(), row.inputs.end(),
+                    [](const HostArray& input) { return input.type.dtype == DType::kF32; })) {
+      by_op[row.op].push_back(&row);
     }
-    if (!has_floats || is_empty || ++samples[row.op] > kSamplesPerOp) continue;
-    SCOPED_TRACE(testing::PrintToString(row));
-    expect_reference(row, GetParam().epsilon);
+  }
+  std::vector<OpCase> telling;
+  for (const auto& [op, rows] : by_op) {
+    size_t most = 0;
+    for (const OpCase* row : rows) most = std::max(most, row->inputs.size());
+    std::set<const OpCase*> chosen = {rows.front()};
+    const auto choose_largest = [&, &all = rows](const auto& is_wanted) {
+      const OpCase* best = nullptr;
+      for (const OpCase* row : all) {
+        if (is_wanted(*row) && (!best || elements_of(*row) > elements_of(*best))) best = row;
+      }
+      if (best) chosen.insert(best);
+    };
+    choose_largest([](const OpCase&) { return true; });
+    choose_largest([](const OpCase& row) {
+      return std::any_of(row.inputs.begin(), row.inputs.end(), [&](const HostArray& input) {
+        return input.type.shape != row.inputs[0].type.shape;
+      });
+    });
+    choose_largest([&](const OpCase& row) { return row.inputs.size() == most; });
+    choose_largest([](const OpCase& row) {
+      return std::any_of(row.inputs.begin(), row.inputs.end(), [](const HostArray& input) {
+        return !input.values.empty() && std::isnan(input.values[0]);
+      });
+    });
+    choose_largest(has_empty_input);
+    for (const OpCase* row : chosen) telling.push_back(*row);
+  }
+  return telling;
+}
+
+class NarrowOpTest : public testing::TestWithParam<DType> {};
+
+void expect_narrow(const OpCase& row, DType dtype, bool stays_wide) {
+  const auto wide = op_families().wide_operands.find(row.op);
+  if (stays_wide && wide == op_families().wide_operands.end()) return;
+  OpCase narrow = row;
+  for (size_t i = 0; i < row.inputs.size(); ++i) {
+    HostArray& input = narrow.inputs[i];
+    if (input.type.dtype != DType::kF32) continue;
+    if (stays_wide && wide->second(i, row.inputs.size())) continue;
+    input.type.dtype = dtype;
+    for (double& value : input.values) value = rounded(value, dtype);
+  }
+  SCOPED_TRACE(testing::PrintToString(narrow));
+  expect_reference(narrow);
+}
+
+// Every op that takes f32 takes bf16 and f16: computed as f32, rounded once. What may stay f32
+// beside them does so the second time.
+TEST_P(NarrowOpTest, EveryFloatOpTakesIt) {
+  for (const OpCase& row : telling_rows()) {
+    for (bool stays_wide : {false, true}) expect_narrow(row, GetParam(), stays_wide);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, NarrowOpTest,
-                         testing::Values(NarrowType{DType::kBF16, 0x1p-8},
-                                         NarrowType{DType::kF16, 0x1p-11}),
-                         [](const auto& type) { return std::string(name_of(type.param.dtype)); });
+// An added mask stays f32: bf16 scores are too coarse for it.
+TEST_P(NarrowOpTest, AttentionAddsF32Masks) {
+  const std::map<std::string, size_t> masks = {{"scaled_dot_product_attention", 3},
+                                               {"attention_grad", 6}};
+  int rows = 0;
+  for (const OpCase& row : op_table()) {
+    const auto mask = masks.find(row.op);
+    if (mask == masks.end() || row.inputs.size() <= mask->second) continue;
+    if (row.inputs.back().type.dtype != DType::kF32) continue;
+    expect_narrow(row, GetParam(), true);
+    ++rows;
+  }
+  EXPECT_GE(rows, 16);
+}
+
+// Of the telling rows those of what is not pointwise, and not tiny: every kernel costs a second.
+std::vector<OpCase> telling_rows_for_gpus() {
+  std::vector<OpCase> rows = telling_rows();
+  const auto is_left_out = [](const OpCase& row) {
+    return is_pointwise(row) || (elements_of(row) < 36 && !has_empty_input(row));
+  };
+  rows.erase(std::remove_if(rows.begin(), rows.end(), is_left_out), rows.end());
+  return rows;
+}
+
+// And for each other op its first row with elements; for planning one pointwise row for each number
+// of operands: kernels/pointwise compares all of them in both classes.
+std::vector<OpCase> rows_for_gpus() {
+  std::vector<OpCase> rows = telling_rows_for_gpus();
+  std::set<std::string> seen;
+  for (const OpCase& row : rows) {
+    if (!has_empty_input(row)) seen.insert(row.op);
+  }
+  for (const OpCase& row : op_table()) {
+    if (has_empty_input(row)) continue;
+    const std::string kind =
+        is_pointwise(row) ? std::to_string(row.inputs.size()) + " operands" : row.op;
+    if (seen.insert(kind).second) rows.push_back(row);
+  }
+  return rows;
+}
+
+using GpuOpTest = OnGpuClass<OpTest>;
+
+TEST_P(GpuOpTest, MatchesTheReference) { expect_reference(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Table, GpuOpTest, testing::ValuesIn(rows_for_gpus()), case_name);
+
+using GpuNarrowOpTest = OnGpuClass<NarrowOpTest>;
+
+TEST_P(GpuNarrowOpTest, EveryFloatOpTakesIt) {
+  // These move narrow elements by kernels of their own, compared in both classes in kernels/.
+  const std::set<std::string> moves = {"broadcast_to", "concat",   "flip",  "gather",
+                                       "pad",          "slice",    "split", "gather_elements",
+                                       "slice_grad",   "transpose"};
+  for (const OpCase& row : telling_rows_for_gpus()) {
+    if (moves.count(row.op) == 1) continue;
+    for (bool stays_wide : {false, true}) expect_narrow(row, GetParam(), stays_wide);
+  }
+}
+
+std::string type_name(const testing::TestParamInfo<DType>& info) { return name_of(info.param); }
+
+INSTANTIATE_TEST_SUITE_P(Types, NarrowOpTest, testing::Values(DType::kBF16, DType::kF16),
+                         type_name);
+INSTANTIATE_TEST_SUITE_P(Types, GpuNarrowOpTest, testing::Values(DType::kBF16, DType::kF16),
+                         type_name);
 
 // The fused op against ordinary ops that store the scores; and masks with one column for all keys.
 TEST(AttentionTest, EqualsItsComposition) {

@@ -1,6 +1,6 @@
 #include "tests/reference.h"
 
-#include "tests/reference_ops.h"
+#include "tests/op_table.h"
 
 #include <cmath>
 #include <stdexcept>
@@ -68,10 +68,17 @@ std::vector<HostArray> reference_op(const std::string& name, const std::vector<H
   return outputs;
 }
 
+std::vector<TensorType> expected_types(const std::string& name,
+                                       const std::vector<HostArray>& inputs, const Attrs& attrs) {
+  std::vector<TensorType> types;
+  for (const HostArray& input : inputs) types.push_back(input.type);
+  return op_families().types.at(name)(types, attrs);
+}
+
 double rounded(double value, DType dtype) { return decode(encode(value, dtype).data(), dtype); }
 
-std::string difference(const HostArray& actual, const HostArray& expected, double rtol,
-                       double atol) {
+std::string difference(const HostArray& actual, const HostArray& expected, double rtol, double atol,
+                       Zeros zeros) {
   if (actual.type != expected.type) {
     return fmt::format("the result is {}, expected {}", to_string(actual.type),
                        to_string(expected.type));
@@ -79,8 +86,15 @@ std::string difference(const HostArray& actual, const HostArray& expected, doubl
   for (size_t i = 0; i < actual.values.size(); ++i) {
     double a = actual.values[i];
     double e = expected.values[i];
-    if (is_float(expected.type.dtype)) e = rounded(e, expected.type.dtype);
-    bool is_same = (std::isnan(a) && std::isnan(e)) || a == e;
+    const bool is_real = is_float(expected.type.dtype);
+    const double nearest = is_real ? rounded(e, expected.type.dtype) : e;
+    if (std::isinf(nearest)) e = nearest;
+    bool is_same = (std::isnan(a) && std::isnan(e)) || a == nearest;
+    if (zeros == Zeros::kSigned && is_real && a == 0 && nearest == 0 &&
+        std::signbit(a) != std::signbit(nearest)) {
+      return fmt::format("element {} of {} is {}, expected {}", i, to_string(expected.type), a,
+                         nearest);
+    }
     if (!is_same && !(std::abs(a - e) <= atol + rtol * std::abs(e))) {
       return fmt::format("element {} of {} is {:.9g}, expected {:.9g}", i, to_string(expected.type),
                          a, e);

@@ -19,18 +19,25 @@ Tensor to_tensor(const HostArray& array);  // rounds to the element type
 
 std::vector<HostArray> reference_eval(const Program& program, const std::vector<HostArray>& inputs);
 
-// One primitive; `output_types` as inferred by the plugin.
+// One primitive, whose results have these types.
 std::vector<HostArray> reference_op(const std::string& name, const std::vector<HostArray>& inputs,
                                     const Attrs& attrs,
                                     const std::vector<TensorType>& output_types);
 
+// The types of a primitive's results by docs/ops.md (the op table's rules), not asked of the
+// plugin.
+std::vector<TensorType> expected_types(const std::string& name,
+                                       const std::vector<HostArray>& inputs, const Attrs& attrs);
+
 // What an element of this type holds of `value`.
 double rounded(double value, DType dtype);
 
+enum class Zeros { kAlike, kSigned };
+
 // Why the two differ: a value beyond atol + rtol |expected|, or another type; empty if they do not.
-// NaN equals NaN. `expected` is rounded to its float type first, so that overflow compares as
-// infinity.
-std::string difference(const HostArray& actual, const HostArray& expected, double rtol,
-                       double atol);
+// NaN equals NaN; what overflows the float type is expected as infinity. Signed zeros: where both
+// are zero in the float type, so are their signs.
+std::string difference(const HostArray& actual, const HostArray& expected, double rtol, double atol,
+                       Zeros zeros = Zeros::kAlike);
 
 }  // namespace ballast::tests

@@ -42,6 +42,34 @@ ReferenceOp pointwise(std::function<double(const Elements&)> function) {
   };
 }
 
+TypeRule like(std::vector<size_t> inputs) {
+  return [inputs](const Types& in, const Attrs&) {
+    Types results;
+    for (size_t input : inputs) results.push_back(in[input]);
+    return results;
+  };
+}
+
+TypeRule of_shape(const std::string& name, size_t input) {
+  return [=](const Types& in, const Attrs& attrs) {
+    return Types{{in[input].dtype, ints_attr(attrs, name)}};
+  };
+}
+
+Shape broadcast_shape(const Types& inputs) {
+  Shape result;
+  for (const TensorType& input : inputs) {
+    if (input.shape.size() > result.size()) {
+      result.insert(result.begin(), input.shape.size() - result.size(), 1);
+    }
+    const size_t lead = result.size() - input.shape.size();
+    for (size_t axis = 0; axis < input.shape.size(); ++axis) {
+      if (input.shape[axis] != 1) result[lead + axis] = input.shape[axis];
+    }
+  }
+  return result;
+}
+
 const std::map<std::string, ReferenceOp>& reference_ops() { return op_families().references; }
 
 }  // namespace ballast::tests

@@ -19,6 +19,28 @@ using ReferenceOp = std::function<void(const std::vector<HostArray>& inputs, con
 
 const std::map<std::string, ReferenceOp>& reference_ops();
 
+// The types of an op's results by docs/ops.md, from those of its operands.
+using Types = std::vector<TensorType>;
+using TypeRule = std::function<Types(const Types& inputs, const Attrs& attrs)>;
+
+// Result i is like operand inputs[i].
+TypeRule like(std::vector<size_t> inputs);
+// One result, of an operand's element type, and the shape that attribute `name` gives.
+TypeRule of_shape(const std::string& name, size_t input = 0);
+// numpy's broadcasting.
+Shape broadcast_shape(const Types& inputs);
+// What an attribute of this name holds, if there is one.
+template <class T>
+T attr_or(const Attrs& attrs, const std::string& name, T otherwise) {
+  for (const auto& [key, value] : attrs) {
+    if (key == name) return std::get<T>(value);
+  }
+  return otherwise;
+}
+inline DType dtype_attr(const Attrs& attrs, DType otherwise = DType::kF32) {
+  return static_cast<DType>(attr_or<int64_t>(attrs, "dtype", static_cast<int64_t>(otherwise)));
+}
+
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Index = std::vector<int64_t>;

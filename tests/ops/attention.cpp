@@ -10,14 +10,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <class T>
-T attr_or(const Attrs& attrs, const std::string& name, T fallback) {
-  for (const auto& [key, value] : attrs) {
-    if (key == name) return std::get<T>(value);
-  }
-  return fallback;
-}
-
 // One [queries, keys] matrix per index of the leading dimensions, from the definition.
 class Scores {
  public:
@@ -86,6 +78,14 @@ void attention(const std::vector<HostArray>& inputs, const Attrs& attrs,
       outputs[0].values[row * width + e] = sum;
     }
   }
+}
+
+// lse is f32 whatever q is.
+Types attention_types(const Types& in, const Attrs&) {
+  TensorType out = in[0], lse = {DType::kF32, in[0].shape};
+  out.shape.back() = in[2].shape.back();
+  lse.shape.pop_back();
+  return {out, lse};
 }
 
 // inputs dout, q, k, v, lse, delta, mask.
@@ -160,6 +160,11 @@ HostArray keep_all_but(const Shape& shape, std::initializer_list<size_t> hidden)
 void add_attention(OpFamilies& table) {
   table.references.insert(
       {{"scaled_dot_product_attention", attention}, {"attention_grad", attention_grad}});
+  table.types.insert(
+      {{"scaled_dot_product_attention", attention_types}, {"attention_grad", like({1, 2, 3})}});
+  table.wide_operands.insert(
+      {{"scaled_dot_product_attention", [](size_t i, size_t) { return i == 3; }},
+       {"attention_grad", [](size_t i, size_t) { return i >= 4; }}});
   const Attrs causal = {{"causal", int64_t{1}}}, scaled = {{"scale", 1.5}};
   add_both(table, {{1}, 2, 3, 3, 2}, {}, true);
   add_both(table, {{}, 3, 3, 2, 2}, causal, true);

@@ -141,6 +141,14 @@ void add_conv(OpFamilies& table) {
       {"conv2d_input_grad", conv2d_input_grad},
       {"conv2d_weight_grad", conv2d_weight_grad},
   });
+  table.types.insert({
+      {"conv2d",
+       [](const Types& in, const Attrs& attrs) {
+         return Types{{in[0].dtype, conv_of(attrs, in[0].shape, in[1].shape).y()}};
+       }},
+      {"conv2d_input_grad", of_shape("input_size")},
+      {"conv2d_weight_grad", of_shape("weight_size")},
+  });
   const std::vector<int64_t> one = {1, 1}, two = {2, 2}, none = {0, 0, 0, 0}, all = {1, 1, 1, 1};
   // Small ones: finite differences of first and second order.
   add_three(table, {{1, 1, 1, 1}, {1, 1, 1, 1}, one, none, one, 1}, true);

@@ -80,6 +80,20 @@ void one_hot(const Arrays& inputs, const Attrs& attrs, Arrays& outputs) {
   }
 }
 
+Types gathered(const Types& in, const Attrs& attrs) {
+  Types result = {in[0]};
+  const auto at = result[0].shape.begin() + int_attr(attrs, "axis");
+  result[0].shape.insert(result[0].shape.erase(at), in[1].shape.begin(), in[1].shape.end());
+  return result;
+}
+
+Types one_hots(const Types& in, const Attrs& attrs) {
+  Types result = {{dtype_attr(attrs), in[0].shape}};
+  const auto at = result[0].shape.begin() + int_attr(attrs, "axis");
+  result[0].shape.insert(at, int_attr(attrs, "depth"));
+  return result;
+}
+
 // Indices into `extent` rows, some from the end and, if wanted, some outside.
 HostArray numbers(const Shape& shape, int64_t extent, bool has_outside = false,
                   DType dtype = DType::kI32) {
@@ -174,6 +188,18 @@ void add_index(OpFamilies& table) {
       {"index_add", scatter_add(false)},
       {"one_hot", one_hot},
       {"scatter_add", scatter_add(true)},
+  });
+  table.types.insert({
+      {"gather", gathered},
+      {"gather_elements",
+       [](const Types& in, const Attrs&) {
+         return Types{{in[0].dtype, in[1].shape}};
+       }},
+      {"gather_elements_grad", of_shape("shape", 1)},
+      {"gather_grad", of_shape("shape", 1)},
+      {"index_add", like({0})},
+      {"one_hot", one_hots},
+      {"scatter_add", like({0})},
   });
   add_gathers(table);
   add_sums(table);

@@ -33,6 +33,25 @@ struct Matrices {
   }
 };
 
+// activation(x + bias) + residual; "relu_grad": x where the last operand is positive, else 0.
+void add_epilogue(const std::vector<HostArray>& inputs, const Attrs& attrs,
+                  std::vector<HostArray>& outputs) {
+  std::vector<double>& x = outputs[0].values;
+  const auto activation = attr_or<std::string>(attrs, "activation", "none");
+  if (attr_or<int64_t>(attrs, "has_bias", 0) != 0) {
+    const std::vector<double>& bias = inputs[2].values;
+    for (size_t i = 0; i < x.size(); ++i) x[i] += bias[i % bias.size()];
+  }
+  if (activation == "relu_grad") {
+    for (size_t i = 0; i < x.size(); ++i) x[i] = inputs.back().values[i] > 0 ? x[i] : 0;
+  } else if (activation != "none") {
+    reference_ops().at(activation)({outputs[0]}, {}, outputs);
+  }
+  if (attr_or<int64_t>(attrs, "has_residual", 0) != 0) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] += inputs.back().values[i];
+  }
+}
+
 void matmul(const std::vector<HostArray>& inputs, const Attrs& attrs,
             std::vector<HostArray>& outputs) {
   Matrices a(inputs[0], int_attr(attrs, "transpose_a") != 0);
@@ -47,6 +66,20 @@ void matmul(const std::vector<HostArray>& inputs, const Attrs& attrs,
     }
     outputs[0].values[i] = total;
   }
+  add_epilogue(inputs, attrs, outputs);
+}
+
+Types product_types(const Types& in, const Attrs& attrs) {
+  const auto extent = [&](size_t input, const char* transpose, size_t from_end) {
+    const bool is_transposed = int_attr(attrs, transpose) != 0;
+    return in[input].shape[in[input].shape.size() - (is_transposed ? 3 - from_end : from_end)];
+  };
+  Types leading = {in[0], in[1]};
+  for (TensorType& type : leading) type.shape.resize(type.shape.size() - 2);
+  Shape shape = broadcast_shape(leading);
+  shape.push_back(extent(0, "transpose_a", 2));
+  shape.push_back(extent(1, "transpose_b", 1));
+  return {{in[0].dtype, shape}};
 }
 
 Attrs transposes(int64_t a, int64_t b) { return {{"transpose_a", a}, {"transpose_b", b}}; }
@@ -104,14 +137,54 @@ void add_batches(OpFamilies& table) {
   add_transposes(table, {2}, {2}, {3, 0, 5}, false);        // sums of nothing
 }
 
+void add_epilogues(OpFamilies& table) {
+  struct Row {
+    int64_t bias;
+    const char* activation;
+    int64_t residual;
+  };
+  struct Product {
+    Shape a, b, result;
+    int64_t transpose_a, transpose_b;
+  };
+  const std::vector<Product> products = {{{3, 4}, {4, 5}, {3, 5}, 0, 0},
+                                         {{33, 17}, {41, 33}, {17, 41}, 1, 1},
+                                         {{64, 70}, {100, 70}, {64, 100}, 0, 1},
+                                         {{2, 7, 3}, {3, 1}, {2, 7, 1}, 0, 0},
+                                         {{3, 0}, {0, 4}, {3, 4}, 0, 0}};
+  for (const Row& row : std::vector<Row>{{1, "none", 0},
+                                         {1, "relu", 0},
+                                         {0, "tanh", 1},
+                                         {1, "sigmoid", 1},
+                                         {1, "gelu", 0},
+                                         {0, "gelu_tanh", 0},
+                                         {1, "silu", 1},
+                                         {0, "none", 1},
+                                         {0, "relu_grad", 0}}) {
+    const bool has_extra = row.residual != 0 || row.activation == std::string("relu_grad");
+    for (const Product& p : products) {
+      std::vector<HostArray> inputs = {real(p.a, -1, 1), real(p.b, -1, 1)};
+      if (row.bias != 0) inputs.push_back(real({p.result.back()}, -1, 1));
+      if (has_extra) inputs.push_back(real(p.result, -1, 1));
+      Attrs attrs = transposes(p.transpose_a, p.transpose_b);
+      attrs.emplace_back("has_bias", row.bias);
+      attrs.emplace_back("activation", std::string(row.activation));
+      attrs.emplace_back("has_residual", row.residual);
+      table.add("matmul", inputs, attrs).atol = 1e-5;
+    }
+  }
+}
+
 }  // namespace
 
 void add_matmul(OpFamilies& table) {
   table.references.insert({
       {"matmul", matmul},
   });
+  table.types.insert({{"matmul", product_types}});
   add_products(table);
   add_batches(table);
+  add_epilogues(table);
 }
 
 }  // namespace ballast::tests

@@ -137,6 +137,15 @@ void inference(const std::vector<HostArray>& in, const Attrs& attrs, std::vector
   }
 }
 
+// Statistics are f32 whatever x is.
+Types layer_types(const Types& in, const Attrs& attrs) {
+  int64_t axis = int_attr(attrs, "begin_norm_axis");
+  if (axis < 0) axis += static_cast<int64_t>(in[0].shape.size());
+  TensorType statistic{DType::kF32, in[0].shape};
+  std::fill(statistic.shape.begin() + axis, statistic.shape.end(), 1);
+  return {in[0], statistic, statistic};
+}
+
 void tolerate(OpCase& added) {
   added.rtol = 2e-5;
   added.atol = 2e-5;
@@ -236,6 +245,42 @@ void add_norm(OpFamilies& table) {
       {"batch_norm_grad", norm_grad("batch")},
       {"batch_norm_inference", inference},
   });
+  table.types.insert({
+      {"layer_norm", layer_types},
+      {"layer_norm_grad", like({1, 2, 2})},
+      {"rms_norm",
+       [](const Types& in, const Attrs& attrs) {
+         const Types all = layer_types(in, attrs);
+         return Types{all[0], all[2]};
+       }},
+      {"rms_norm_grad", like({1, 2})},
+      {"group_norm",
+       [](const Types& in, const Attrs& attrs) {
+         const TensorType groups{DType::kF32, {in[0].shape[0], int_attr(attrs, "num_groups")}};
+         return Types{in[0], groups, groups};
+       }},
+      {"group_norm_grad", like({1, 2, 2})},
+      {"batch_norm",
+       [](const Types& in, const Attrs&) {
+         const TensorType channels{DType::kF32, {in[0].shape[1]}};
+         return Types{in[0], channels, channels, channels, channels};
+       }},
+      {"batch_norm_grad",
+       [](const Types& in, const Attrs&) {
+         const TensorType channels{DType::kF32, {in[1].shape[1]}};
+         return Types{in[1], channels, channels};
+       }},
+      {"batch_norm_inference", like({0})},
+  });
+  const auto from = [](size_t first) {
+    return [=](size_t operand, size_t) { return operand >= first; };
+  };
+  table.wide_operands.insert({{"layer_norm_grad", from(3)},
+                              {"rms_norm_grad", from(3)},
+                              {"group_norm_grad", from(3)},
+                              {"batch_norm", from(1)},
+                              {"batch_norm_grad", from(2)},
+                              {"batch_norm_inference", from(1)}});
   add_layers(table);
   add_groups(table);
   add_batches(table);

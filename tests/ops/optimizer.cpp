@@ -110,6 +110,19 @@ std::vector<HostArray> operands(const std::vector<Shape>& shapes, size_t states,
   return inputs;
 }
 
+// Of every tensor `ins` operands and `outs` results, the first of both the parameter; whether its
+// states are f32 beside narrow parameters.
+struct StepTypes {
+  const char* op;
+  size_t ins, outs, scalars;
+  bool has_f32_states;
+};
+constexpr StepTypes kStepTypes[] = {
+    {"apply_gradient_descent", 2, 1, 1, false}, {"scale_tensors", 1, 1, 1, false},
+    {"apply_momentum", 3, 2, 2, false},         {"apply_adam", 4, 3, 6, true},
+    {"apply_adam_weight_decay", 4, 3, 5, true}, {"apply_adamw", 4, 3, 7, true},
+    {"apply_rms_prop", 4, 3, 4, true},          {"apply_adagrad", 3, 2, 1, true}};
+
 // The tolerance leaves room for one rounding to f16 of values far below 1.
 void add_step(OpFamilies& table, const std::string& op, std::vector<HostArray> inputs,
               const Attrs& attrs = {}) {
@@ -168,6 +181,24 @@ void add_optimizer(OpFamilies& table) {
       {"global_norm", global_norm},
       {"all_finite", all_finite},
   });
+  for (const StepTypes& step : kStepTypes) {
+    table.types[step.op] = [step](const Types& in, const Attrs&) {
+      Types results;
+      for (size_t t = 0; t + step.scalars < in.size(); t += step.ins) {
+        results.push_back(in[t]);
+        const DType dtype = step.has_f32_states ? DType::kF32 : in[t].dtype;
+        for (size_t k = 1; k < step.outs; ++k) results.push_back({dtype, in[t].shape});
+      }
+      return results;
+    };
+    table.wide_operands[step.op] = [step](size_t operand, size_t operands) {
+      const size_t at = operand % step.ins;
+      const bool is_scalar = operand + step.scalars >= operands;
+      return is_scalar || (step.has_f32_states && at > 0 && at < step.outs);
+    };
+  }
+  table.types["global_norm"] = [](const Types&, const Attrs&) { return Types{{DType::kF32, {}}}; };
+  table.types["all_finite"] = [](const Types&, const Attrs&) { return Types{{DType::kBool, {}}}; };
   add_optimizer_steps(table);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace ballast::tests {
 
@@ -47,7 +48,8 @@ void floor_div(const std::vector<HostArray>& inputs, const Attrs& attrs,
   pointwise([is_real](const Elements& e) {
     if (e[1] == 0) return is_real ? e[0] / e[1] : 0;
     const double rest = remainder_of(e[0], e[1]);
-    return std::isinf(rest) ? -1 : std::nearbyint((e[0] - rest) / e[1]);
+    const double quotient = std::isinf(rest) ? -1 : std::nearbyint((e[0] - rest) / e[1]);
+    return quotient == 0 ? std::copysign(0.0, e[0] / e[1]) : quotient;
   })(inputs, attrs, outputs);
 }
 
@@ -75,10 +77,10 @@ void add_unary(OpFamilies& table) {
     bool is_smooth;
   };
   for (const Range& range : std::vector<Range>{
-           {"neg", -3, 3, true},       {"abs", 0.2, 3, true},        {"sign", -3, 3, false},
+           {"neg", -3, 3, true},       {"abs", -3, 3, true},         {"sign", -3, 3, false},
            {"exp", -3, 3, true},       {"log", 0.3, 4, true},        {"sqrt", 0.3, 4, true},
            {"rsqrt", 0.3, 4, true},    {"reciprocal", 0.4, 3, true}, {"tanh", -3, 3, true},
-           {"sigmoid", -4, 4, true},   {"relu", 0.2, 3, true},       {"relu", -3, 3, false},
+           {"sigmoid", -4, 4, true},   {"relu", -3, 3, true},        {"reciprocal", -3, -0.4, true},
            {"square", -3, 3, true},    {"floor", -3, 3, false},      {"ceil", -3, 3, false},
            {"round", -3, 3, false},    {"trunc", -3, 3, false},      {"exp2", -3, 3, true},
            {"expm1", -2, 2, true},     {"log2", 0.3, 4, true},       {"log10", 0.3, 4, true},
@@ -108,18 +110,28 @@ void add_binary(OpFamilies& table) {
     std::string name = op;
     bool is_compare =
         name.find("equal") != std::string::npos || name == "less" || name == "greater";
+    const bool is_smooth = !is_compare && name.find("floor") == std::string::npos;
     for (const auto& [left, right] : pairs) {
       // Apart from each other, for maximum and minimum; positive, for pow and div.
-      bool is_smooth = !is_compare && name.find("floor") == std::string::npos;
       table.add(name, {real(left, 0.5, 1.9), real(right, 2.1, 3.5)}, {}, is_smooth).rtol = 1e-4;
       table.add(name, {real(left, 2.1, 3.5), real(right, 0.5, 1.9)}, {}, is_smooth).rtol = 1e-4;
     }
     table.add(name, {real({4, 33}, -2, 2), real({33}, 0.5, 2)}).rtol = 1e-4;
-    if (name != "pow") table.add(name, {special(), real({10}, -2, 2)});
-    if (name != "pow") table.add(name, {real({10}, -2, 2), special()});
+    if (is_smooth && name != "pow") {
+      table.add(name, {real({2, 3}, -1.9, -0.5), real({3}, 2.1, 3.5)}, {}, true).rtol = 1e-4;
+      table.add(name, {real({3}, 2.1, 3.5), real({2, 3}, -1.9, -0.5)}, {}, true).rtol = 1e-4;
+    }
+    table.add(name, {special(), real({10}, -2, 2)}).rtol = 1e-4;
+    table.add(name, {real({10}, -2, 2), special()}).rtol = 1e-4;
     if (is_compare) table.add(name, {special(), special()});
     if (is_compare) table.add(name, {whole({6, 9}, 3), whole({9}, 3)});
   }
+  // Zeros, infinities and negative bases meet whole exponents, odd, even and huge.
+  HostArray exponents = special();
+  exponents.type.shape = {12, 1};
+  exponents.values = {0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e30f, -1e30f};
+  table.add("pow", {special(), exponents}).rtol = 1e-4;
+  table.add("pow", {exponents, special()}).rtol = 1e-4;
   // Where neither a nor a / b is near a whole multiple, the remainder is smooth.
   table.add("floor_mod", {scalar(7.3), scalar(2.2)}, {}, true);
   table.add("floor_mod", {scalar(-7.3), scalar(2.2)}, {}, true);
@@ -183,7 +195,7 @@ void add_logic(OpFamilies& table) {
 }  // namespace
 
 void add_pointwise(OpFamilies& table) {
-  table.references.insert({
+  const std::map<std::string, ReferenceOp> references = {
       {"neg", unary([](double x) { return -x; })},
       {"abs", unary([](double x) { return std::abs(x); })},
       {"sign", unary([](double x) { return x > 0    ? 1
@@ -270,7 +282,22 @@ void add_pointwise(OpFamilies& table) {
       {"logical_or", binary([](double a, double b) { return truth(a != 0 || b != 0); })},
       {"select", pointwise([](const Elements& e) { return e[0] != 0 ? e[1] : e[2]; })},
       {"cast", cast},
-  });
+  };
+  const std::set<std::string> tests = {"isnan",         "isinf",       "isfinite",   "equal",
+                                       "not_equal",     "less",        "less_equal", "greater",
+                                       "greater_equal", "logical_and", "logical_or", "logical_xor",
+                                       "logical_not"};
+  for (const auto& [name, reference] : references) {
+    const bool is_test = tests.count(name) == 1;
+    table.references.emplace(name, reference);
+    table.pointwise.insert(name);
+    table.types[name] = [is_test](const Types& in, const Attrs& attrs) {
+      const DType dtype = is_test ? DType::kBool : dtype_attr(attrs, in.back().dtype);
+      return Types{{dtype, broadcast_shape(in)}};
+    };
+  }
+  table.open_zeros = {"gelu", "gelu_tanh", "silu",  // 0 of minus infinity
+                      "atanh"};                     // 0 of -0
   add_unary(table);
   add_binary(table);
   add_integers(table);

@@ -151,6 +151,16 @@ void add_pool(OpFamilies& table) {
       {"avg_pool2d", avg_pool2d},
       {"avg_pool2d_grad", avg_pool2d_grad},
   });
+  const TypeRule windows = [](const Types& in, const Attrs& attrs) {
+    return Types{{in[0].dtype, pool_of(attrs, in.back().shape).y()}};
+  };
+  table.types.insert({
+      {"max_pool2d", windows},
+      {"max_pool2d_grad", like({1})},
+      {"max_pool2d_grad_grad", windows},
+      {"avg_pool2d", windows},
+      {"avg_pool2d_grad", of_shape("input_size")},
+  });
   const std::vector<int64_t> one = {1, 1}, two = {2, 2}, three = {3, 3}, none = {0, 0, 0, 0},
                              all = {1, 1, 1, 1};
   const std::vector<Pool> pools = {

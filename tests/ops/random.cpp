@@ -183,6 +183,28 @@ void add_random(OpFamilies& table) {
          outputs[0].values[1] += number(attrs, "blocks", 0);
        }},
   });
+  const auto drawn_type = [](DType dtype) {
+    return [dtype](const Types&, const Attrs& attrs) {
+      return Types{{dtype, ints_attr(attrs, "shape")}};
+    };
+  };
+  table.types.insert({
+      {"random_bits", drawn_type(DType::kI32)},
+      {"random_uniform", drawn_type(DType::kF32)},
+      {"random_normal", drawn_type(DType::kF32)},
+      {"truncated_normal", drawn_type(DType::kF32)},
+      {"randint", drawn_type(DType::kI32)},
+      {"bernoulli",
+       [](const Types& in, const Attrs& attrs) {
+         return Types{{DType::kBool, in.size() == 2 ? in[1].shape : ints_attr(attrs, "shape")}};
+       }},
+      {"dropout", like({0})},
+      {"random_permutation",
+       [](const Types&, const Attrs& attrs) {
+         return Types{{DType::kI32, {int_attr(attrs, "n")}}};
+       }},
+      {"random_advance", like({0})},
+  });
   add_draws(table);
   for (int64_t n : {0, 1, 2, 3, 7, 16, 33, 100, 128}) {
     table.add("random_permutation", {key(static_cast<double>(n), 5)}, {{"n", n}});

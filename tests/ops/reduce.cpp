@@ -8,17 +8,35 @@ namespace ballast::tests {
 
 namespace {
 
+std::vector<bool> reduced_axes(const Shape& shape, const Attrs& attrs) {
+  bool has_axis = std::any_of(attrs.begin(), attrs.end(),
+                              [](const auto& attr) { return attr.first == "axis"; });
+  std::vector<int64_t> axes =
+      has_axis ? std::vector<int64_t>{int_attr(attrs, "axis")} : ints_attr(attrs, "axes");
+  std::vector<bool> is_reduced(shape.size(), axes.empty());
+  for (int64_t axis : axes) {
+    is_reduced[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis)] =
+        true;
+  }
+  return is_reduced;
+}
+
+Shape reduced(const Shape& shape, const Attrs& attrs) {
+  const std::vector<bool> is_reduced = reduced_axes(shape, attrs);
+  Shape result;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (!is_reduced[axis]) result.push_back(shape[axis]);
+    if (is_reduced[axis] && attr_or<int64_t>(attrs, "keep_dims", 0) != 0) result.push_back(1);
+  }
+  return result;
+}
+
 // Gathers, per output element, the input elements that are reduced into it, in order.
 ReferenceOp reduction(std::function<double(const Elements&)> function) {
   return [function](const std::vector<HostArray>& inputs, const Attrs& attrs,
                     std::vector<HostArray>& outputs) {
     const Shape& shape = inputs[0].type.shape;
-    bool has_axis = std::any_of(attrs.begin(), attrs.end(),
-                                [](const auto& attr) { return attr.first == "axis"; });
-    std::vector<int64_t> axes =
-        has_axis ? std::vector<int64_t>{int_attr(attrs, "axis")} : ints_attr(attrs, "axes");
-    std::vector<bool> is_reduced(shape.size(), axes.empty());
-    for (int64_t axis : axes) is_reduced[static_cast<size_t>(axis)] = true;
+    const std::vector<bool> is_reduced = reduced_axes(shape, attrs);
     Shape kept;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       if (!is_reduced[axis]) kept.push_back(shape[axis]);
@@ -111,6 +129,51 @@ void add_reductions(OpFamilies& table) {
   }
 }
 
+// Rows (along `axis`) of numbers among which stand: nothing special, one infinity, infinities of
+// both signs, infinity beside 0; and rows of infinities only. No NaN goes in.
+HostArray infinities(int64_t length, int64_t axis) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::vector<Elements> rows = {{},        {kInf},     {-kInf},      {kInf, -kInf},
+                                      {0, kInf}, {-kInf, 0}, {kInf, kInf}, {-1e30f, -kInf}};
+  const auto count = static_cast<int64_t>(rows.size()) + 2;
+  HostArray array = real(axis == 1 ? Shape{count, length} : Shape{length, count}, -2, 2);
+  const auto at = [&](int64_t row, int64_t i) -> double& {
+    return array.values[static_cast<size_t>(axis == 1 ? row * length + i : i * count + row)];
+  };
+  for (int64_t row = 0; row < count; ++row) {
+    for (int64_t i = 0; i < length; ++i) {
+      if (row + 2 >= count) at(row, i) = row + 1 == count ? -kInf : kInf;
+    }
+    if (row + 2 >= count) continue;
+    // The first one at a place of its own, the second at the end.
+    const Elements& values = rows[static_cast<size_t>(row)];
+    if (!values.empty()) at(row, row % (length - 1)) = values[0];
+    if (values.size() > 1) at(row, length - 1) = values[1];
+  }
+  return array;
+}
+
+void add_infinities(OpFamilies& table) {
+  for (int64_t length : {5, 130}) {
+    for (int64_t axis : {0, 1}) {
+      const HostArray values = infinities(length, axis);
+      for (const char* op :
+           {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"}) {
+        table.add(op, {values}, {{"axes", std::vector<int64_t>{axis}}, {"keep_dims", axis}}).rtol =
+            1e-4;
+      }
+      for (const char* op : {"argmax", "argmin"}) {
+        table.add(op, {values}, {{"axis", axis}, {"keep_dims", axis}});
+      }
+      for (int64_t reverse : {0, 1}) {
+        table
+            .add("cumsum", {values}, {{"axis", axis}, {"exclusive", reverse}, {"reverse", reverse}})
+            .atol = 1e-4;
+      }
+    }
+  }
+}
+
 void cumsum(const std::vector<HostArray>& inputs, const Attrs& attrs,
             std::vector<HostArray>& outputs) {
   const Shape& shape = inputs[0].type.shape;
@@ -177,7 +240,20 @@ void add_reduce(OpFamilies& table) {
       {"argmax", reduction([](const Elements& e) { return position(e, larger); })},
       {"argmin", reduction([](const Elements& e) { return position(e, smaller); })},
   });
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod",
+                         "reduce_any", "reduce_all"}) {
+    table.types[op] = [](const Types& in, const Attrs& attrs) {
+      return Types{{in[0].dtype, reduced(in[0].shape, attrs)}};
+    };
+  }
+  for (const char* op : {"argmax", "argmin"}) {
+    table.types[op] = [](const Types& in, const Attrs& attrs) {
+      return Types{{DType::kI32, reduced(in[0].shape, attrs)}};
+    };
+  }
+  table.types["cumsum"] = like({0});
   add_reductions(table);
+  add_infinities(table);
   add_cumulative(table);
 }
 

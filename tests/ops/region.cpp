@@ -11,13 +11,6 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Arrays = std::vector<HostArray>;
 
-double real_attr(const Attrs& attrs, const std::string& name, double otherwise) {
-  for (const auto& [key, value] : attrs) {
-    if (key == name) return std::get<double>(value);
-  }
-  return otherwise;
-}
-
 // Calls f(position in the part, position in the whole) for a slice of `whole`.
 template <class F>
 void for_each_sliced(const Shape& part, const Shape& whole, const Attrs& attrs, const F& f) {
@@ -53,7 +46,7 @@ void pad(const Arrays& inputs, const Attrs& attrs, Arrays& outputs) {
       is_inside = is_inside && at[d] >= 0 && at[d] < inputs[0].type.shape[d];
     }
     outputs[0].values[i] = is_inside ? inputs[0].values[flat_of(at, inputs[0].type.shape)]
-                                     : real_attr(attrs, "value", 0);
+                                     : attr_or<double>(attrs, "value", 0);
   }
 }
 
@@ -97,16 +90,41 @@ void flip(const Arrays& inputs, const Attrs& attrs, Arrays& outputs) {
 }
 
 void fill(const Arrays&, const Attrs& attrs, Arrays& outputs) {
-  const double value = real_attr(attrs, "value", 0);
+  const double value = attr_or<double>(attrs, "value", 0);
   const bool is_bool = outputs[0].type.dtype == DType::kBool;
   for (double& element : outputs[0].values) element = is_bool ? truth(value != 0) : value;
 }
 
 void arange(const Arrays&, const Attrs& attrs, Arrays& outputs) {
-  const double start = real_attr(attrs, "start", 0), step = real_attr(attrs, "step", 1);
+  const double start = attr_or<double>(attrs, "start", 0), step = attr_or<double>(attrs, "step", 1);
   for (size_t i = 0; i < outputs[0].values.size(); ++i) {
     outputs[0].values[i] = start + static_cast<double>(i) * step;
   }
+}
+
+Types padded(const Types& in, const Attrs& attrs) {
+  const Ints& paddings = ints_attr(attrs, "paddings");
+  Types result = {in[0]};
+  for (size_t d = 0; d < in[0].shape.size(); ++d) {
+    result[0].shape[d] += paddings[2 * d] + paddings[2 * d + 1];
+  }
+  return result;
+}
+
+Types joined(const Types& in, const Attrs& attrs) {
+  const auto axis = static_cast<size_t>(int_attr(attrs, "axis"));
+  Types result = {in[0]};
+  for (size_t i = 1; i < in.size(); ++i) result[0].shape[axis] += in[i].shape[axis];
+  return result;
+}
+
+Types parts(const Types& in, const Attrs& attrs) {
+  Types results;
+  for (int64_t size : ints_attr(attrs, "sizes")) {
+    results.push_back(in[0]);
+    results.back().shape[static_cast<size_t>(int_attr(attrs, "axis"))] = size;
+  }
+  return results;
 }
 
 void add_slices(OpFamilies& table) {
@@ -212,6 +230,22 @@ void add_region(OpFamilies& table) {
       {"slice", slice},
       {"slice_grad", slice_grad},
       {"split", split},
+  });
+  table.types.insert({
+      {"arange",
+       [](const Types&, const Attrs& attrs) {
+         return Types{{dtype_attr(attrs), {int_attr(attrs, "count")}}};
+       }},
+      {"concat", joined},
+      {"fill",
+       [](const Types&, const Attrs& attrs) {
+         return Types{{dtype_attr(attrs), ints_attr(attrs, "shape")}};
+       }},
+      {"flip", like({0})},
+      {"pad", padded},
+      {"slice", of_shape("size")},
+      {"slice_grad", of_shape("shape")},
+      {"split", parts},
   });
   add_slices(table);
   add_padding(table);

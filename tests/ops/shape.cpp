@@ -35,6 +35,24 @@ void transpose(const std::vector<HostArray>& inputs, const Attrs& attrs,
   }
 }
 
+Types reshaped(const Types& in, const Attrs& attrs) {
+  Types result = of_shape("shape")(in, attrs);
+  for (int64_t& extent : result[0].shape) {
+    if (extent != -1) continue;
+    extent = 1;
+    extent = in[0].elements() / result[0].elements();
+  }
+  return result;
+}
+
+Types transposed(const Types& in, const Attrs& attrs) {
+  Types result = {{in[0].dtype, {}}};
+  for (int64_t axis : ints_attr(attrs, "perm")) {
+    result[0].shape.push_back(in[0].shape[static_cast<size_t>(axis)]);
+  }
+  return result;
+}
+
 void add_shape_ops(OpFamilies& table) {
   auto dtype = [](DType type) { return Attrs{{"dtype", static_cast<int64_t>(type)}}; };
   table.add("cast", {real({3, 7}, -5, 5)}, dtype(DType::kI32));
@@ -50,6 +68,7 @@ void add_shape_ops(OpFamilies& table) {
   table.add("broadcast_to", {whole({3}, 9)}, shape({2, 3}));
   table.add("reshape", {real({3, 4}, -2, 2)}, shape({2, 6}), true);
   table.add("reshape", {real({1}, -2, 2)}, shape({}), true);
+  table.add("reshape", {real({3, 10}, -2, 2)}, shape({2, -1, 3}), true);
   table.add("reshape", {real({0, 3}, -2, 2)}, shape({3, 0, 2}));
   table.add("barrier", {real({3, 4}, -2, 2)}, {}, true);
   table.add("barrier", {real({3, 4}, -2, 2), real({2}, -2, 2)}, {}, true);
@@ -69,6 +88,12 @@ void add_shape(OpFamilies& table) {
       {"broadcast_to", broadcast_to},
       {"reshape", copy_values},
       {"transpose", transpose},
+  });
+  table.types.insert({
+      {"barrier", like({0})},
+      {"broadcast_to", of_shape("shape")},
+      {"reshape", reshaped},
+      {"transpose", transposed},
   });
   add_shape_ops(table);
   add_region(table);

@@ -183,6 +183,17 @@ void add_softmax(OpFamilies& table) {
       {"softmax_cross_entropy", softmax_cross_entropy},
       {"softmax_cross_entropy_grad", softmax_cross_entropy_grad},
   });
+  table.types.insert({
+      {"softmax", like({0})},
+      {"softmax_grad", like({0})},
+      {"log_softmax", like({0})},
+      {"log_softmax_grad", like({0})},
+      {"softmax_cross_entropy",
+       [](const Types& in, const Attrs&) {
+         return Types{{in[0].dtype, {in[0].shape[0]}}};
+       }},
+      {"softmax_cross_entropy_grad", like({1})},
+  });
   add_softmax_ops(table);
   add_cross_entropy(table);
 }
