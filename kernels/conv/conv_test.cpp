@@ -111,6 +111,9 @@ TEST(Conv, SmallShapes) {
   check(make({1, 4, 6, 5}, 4, 3, 1, 1, 1, 4));
   check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
   check(make({1, 2, 4, 33}, 2, 3, 1, 1, 1, 2));
+  check(make({1, 2, 3, 17}, 9, 2, 1, 1));  // tiles, padded planes
+  check(make({1, 4, 4, 6}, 5, 1, 2));      // an input gradient that is gathered
+  check(make({1, 1, 8, 16}, 16, 8, 8));    // patches
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);
@@ -265,6 +268,130 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
   for (const ConvConfig& c : configs) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);
   }
+}
+
+// Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
+// around x and dy, between the elements of dy where there are strides, and in windows of whole
+// phases. So NaN is a result as well where such a zero may meet what is not finite.
+struct Marked {
+  std::vector<double> value;
+  std::vector<bool> may_be_nan;
+  explicit Marked(size_t n) : value(n), may_be_nan(n) {}
+};
+
+// For every element of x, window of y and tap of a group's channel, taps of the phases beside the
+// window included: f(offset in x or -1, offset in w or -1, offset in y or -1), if one is -1.
+template <class F>
+void for_each_zero(const ConvConfig& c, const F& f) {
+  const int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
+  const auto inside = [](int64_t at, int64_t extent) { return at >= 0 && at < extent; };
+  // Corners of windows: all whose taps reach x.
+  const int64_t reach_h = (c.kernel_h + c.stride_h) * c.dilation_h,
+                reach_w = (c.kernel_w + c.stride_w) * c.dilation_w;
+  for (int64_t cy = -reach_h; cy < c.height + reach_h; ++cy) {
+    for (int64_t cx = -reach_w; cx < c.width + reach_w; ++cx) {
+      const int64_t y = cy + c.top, x = cx + c.left;
+      const bool is_y = y % c.stride_h == 0 && x % c.stride_w == 0 &&
+                        inside(y / c.stride_h, c.out_h()) && inside(x / c.stride_w, c.out_w());
+      for (int64_t ky = 1 - c.stride_h; ky < c.kernel_h + c.stride_h - 1; ++ky) {
+        for (int64_t kx = 1 - c.stride_w; kx < c.kernel_w + c.stride_w - 1; ++kx) {
+          const int64_t iy = cy + ky * c.dilation_h, ix = cx + kx * c.dilation_w;
+          const bool is_x = inside(iy, c.height) && inside(ix, c.width);
+          const bool is_w = inside(ky, c.kernel_h) && inside(kx, c.kernel_w);
+          if (is_x + is_w + is_y != 2) continue;
+          for (int64_t o = 0; o < c.out_channels; ++o) {
+            for (int64_t i = 0; i < c.batch * group_in; ++i) {
+              const int64_t n = i / group_in, ci = i % group_in;
+              const int64_t channel = n * c.in_channels + o / group_out * group_in + ci;
+              f(is_x ? (channel * c.height + iy) * c.width + ix : -1,
+                is_w ? ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w + kx : -1,
+                is_y ? ((n * c.out_channels + o) * c.out_h() + y / c.stride_h) * c.out_w() +
+                           x / c.stride_w
+                     : -1);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums of up to 30000 products below 1.
+void expect_marks(const std::vector<float>& got, const Marked& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.value.size());
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double wanted = want.value[i];
+    const bool is_same = std::isfinite(wanted) ? std::fabs(got[i] - wanted) <= 1e-2
+                         : std::isnan(wanted)  ? std::isnan(got[i])
+                                               : got[i] == wanted;
+    wrong += !is_same && !(want.may_be_nan[i] && std::isnan(got[i]));
+  }
+  EXPECT_EQ(wrong, 0u) << what;
+}
+
+// Infinities of both signs and a NaN, in one operand at a time.
+void check_not_finite(const ConvConfig& c) {
+  const Shape shapes[] = {x_shape(c), w_shape(c), y_shape(c)};
+  for (int which = 0; which < 3; ++which) {
+    std::vector<std::vector<float>> operands;
+    for (int i = 0; i < 3; ++i) operands.push_back(random_f32(shapes[i], i + 1).as<float>());
+    std::vector<float>& marked = operands[which];
+    marked[marked.size() / 2] = INFINITY;
+    marked[marked.size() / 3] = -INFINITY;
+    marked[marked.size() - 1] = NAN;
+    const auto& [x, w, dy] = std::tie(operands[0], operands[1], operands[2]);
+    Marked y(dy.size()), dx(x.size()), dw(w.size());
+    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      y.value[at_y] += double{x[at_x]} * w[at_w];
+      dx.value[at_x] += double{dy[at_y]} * w[at_w];
+      dw.value[at_w] += double{dy[at_y]} * x[at_x];
+    });
+    for_each_zero(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      if (at_x < 0 && !std::isfinite(w[at_w])) y.may_be_nan[at_y] = true;
+      if (at_x < 0 && !std::isfinite(dy[at_y])) dw.may_be_nan[at_w] = true;
+      if (at_y < 0 && !std::isfinite(w[at_w])) dx.may_be_nan[at_x] = true;
+      if (at_y < 0 && !std::isfinite(x[at_x])) dw.may_be_nan[at_w] = true;
+      if (at_w < 0 && !std::isfinite(dy[at_y])) dx.may_be_nan[at_x] = true;
+    });
+    const HostTensor xt = f32(shapes[0], x), wt = f32(shapes[1], w), dyt = f32(shapes[2], dy);
+    for (DeviceClass d : kClasses) {
+      const std::string what = fmt::format("{} {} operand {}", class_name(d), name_of(c), which);
+      if (which != 2) {
+        expect_marks(run_plan(plan_conv2d(d, c, {}), {xt, wt}, dyt.type).as<float>(), y,
+                     "y of " + what);
+      }
+      if (which != 0) {
+        expect_marks(run_plan(plan_conv2d_input_grad(d, c), {dyt, wt}, xt.type).as<float>(), dx,
+                     "dx of " + what);
+      }
+      if (which != 1) {
+        expect_marks(run_plan(plan_conv2d_weight_grad(d, c), {dyt, xt}, wt.type).as<float>(), dw,
+                     "dw of " + what);
+      }
+    }
+  }
+}
+
+TEST(Conv, WhatIsNotFiniteStaysWithItsProducts) {
+  check_not_finite(make({1, 2, 5, 6}, 3, 3, 1, 1));
+  check_not_finite(make({1, 2, 6, 8}, 3, 3, 2, 1));
+}
+
+TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
+  check_not_finite(make({2, 7, 9, 17}, 65, 3, 1, 1));           // pixels in the lanes
+  check_not_finite(make({8, 11, 1, 17}, 64, 3, 1, 1));          // channels in the lanes
+  check_not_finite(make({1, 32, 14, 14}, 32, 3, 2, 1));         // tiles, phases
+  check_not_finite(make({1, 6, 31, 31}, 64, 4, 3));             // dy spread by strides
+  check_not_finite(make({2, 24, 8, 8}, 36, 1, 2, 0, 1, 3));     // products that are gathered
+  check_not_finite(make({2, 3, 12, 12}, 4, 3, 2, 1, 2));        // rows, dilated
+  check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // depthwise: rows in registers,
+  check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
+  check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,
+  check_not_finite(make({1, 4, 29, 32}, 4, 3, 2, 1, 1, 4));     // with strides and dilations
+  check_not_finite(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
+  check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));  // patches
+  check_not_finite(make({2, 64, 16, 16}, 32, 1));    // a product
 }
 
 // Vectors that hold the end of a row and the beginning of the next.

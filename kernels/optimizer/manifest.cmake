@@ -14,4 +14,4 @@ foreach(kind square finite)
   ballast_kernel(optimizer_${kind}_finish GENERATOR finish_sums PARAMS kind=${kind})
 endforeach()
 
-ballast_oclgrind_filter(Optimizer.EveryRule* Optimizer.SmallListsMerge Optimizer.GlobalNorm*)
+ballast_oclgrind_filter(Optimizer.*)

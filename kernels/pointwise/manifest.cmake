@@ -69,4 +69,5 @@ foreach(from f32 i32 i64 u8 bool)
   endforeach()
 endforeach()
 
-ballast_oclgrind_filter(Fused.EqualsSeparate* Fused.RunsInPlace Pointwise.RunsInPlace Pointwise.Broadcasts Ops/*)
+ballast_oclgrind_filter(Fused.EqualsSeparate* Fused.RunsInPlace Pointwise.RunsInPlace Pointwise.Broadcasts Ops/*
+                        Narrow.* Pointwise.Integers Pointwise.LogicalOps Pointwise.Selects Pointwise.CastsAllPairs)

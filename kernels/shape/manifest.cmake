@@ -17,4 +17,4 @@ ballast_kernel(arange_f32 GENERATOR arange PARAMS type=float32)
 ballast_kernel(arange_i32 GENERATOR arange PARAMS type=int32)
 ballast_kernel(arange_i64 GENERATOR arange PARAMS type=int64)
 
-ballast_oclgrind_filter(Copy.FourBytes Region.Parts Region.Joins*)
+ballast_oclgrind_filter(Copy.* Region.*)

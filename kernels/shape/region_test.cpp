@@ -1,7 +1,7 @@
 #include "kernels/test_support.h"
 
+#include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace ballast::kernels::testing {
 namespace {
@@ -26,16 +26,31 @@ const Part kParts[] = {
     {{64, 600}, {{1, 7}, {2, 1}}, {30, 590}},  // several groups
     {{4, 5}, {{0, 0}, {1, 1}}, {4, 5}},
     {{4, 5}, {{0, 0}, {1, 1}}, {0, 5}},
+    {{}, {{}, {}}, {}},
+    {{1}, {{0}, {1}}, {1}},
+    {{3, 0, 2}, {{1, 0, 0}, {1, 1, 1}}, {2, 0, 2}},
+    {{1009}, {{5}, {1}}, {997}},
+    {{17, 141}, {{16, 140}, {-1, -1}}, {17, 141}},  // flips
+    {{2, 31, 135}, {{0, 30, 0}, {1, -1, 1}}, {2, 31, 135}},
+    {{1, 13, 1, 144}, {{0, 0, 0, 143}, {1, 1, 1, -1}}, {1, 13, 1, 144}},
+    {{5, 1, 164}, {{0, 0, 0}, {1, 1, 1}}, {5, 1, 148}},
 };
 
+// PoCL compiles a kernel once more for each size of a GPU's work-groups: what those are for short
+// lines, one type shows.
+bool has_rare_groups(DeviceClass device_class, int64_t line) {
+  return device_class == DeviceClass::kGpu && !is_simulated() && line > 1 && line <= 128;
+}
+
+// `two`: how the type has the number 2.
 template <class T>
-void check_parts(DType dtype) {
+void check_parts(DType dtype, T two = 2) {
   for (const Part& part : kParts) {
-    if (is_too_large(elements(part.whole))) continue;
+    if (is_too_large((sizeof(T) == 4 ? 1 : 10) * elements(part.whole))) continue;
     std::vector<T> whole(elements(part.whole)), small(elements(part.size));
     for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<T>(i * 5 + 3);
     for (size_t i = 0; i < small.size(); ++i) small[i] = static_cast<T>(i * 3 + 1);
-    std::vector<T> sliced, embedded(whole.size(), T{2});
+    std::vector<T> sliced, embedded(whole.size(), two);
     for_each_index(part.size, [&](const std::vector<int64_t>& index) {
       int64_t at = 0;
       for (size_t d = 0; d < index.size(); ++d) {
@@ -46,6 +61,8 @@ void check_parts(DType dtype) {
     });
     const HostTensor input(dtype, part.whole, whole), piece(dtype, part.size, small);
     for (DeviceClass c : kClasses) {
+      const int64_t line = small.size() > 1 ? part.size.back() : 1;
+      if (sizeof(T) != 4 && has_rare_groups(c, line)) continue;
       const Plan slice = plan_slice(c, input.type, part.slice, piece.type);
       EXPECT_EQ(run_plan(slice, {input}, piece.type).template as<T>(), sliced)
           << class_name(c) << " " << to_string(part.size);
@@ -57,24 +74,126 @@ void check_parts(DType dtype) {
 }
 
 TEST(Region, Parts) { check_parts<int32_t>(DType::kI32); }
+TEST(Region, PartsOfTwoBytes) { check_parts<uint16_t>(DType::kBF16, 0x4000); }
 TEST(Region, PartsOfOtherSizes) {
   check_parts<uint8_t>(DType::kU8);
   check_parts<int64_t>(DType::kI64);
 }
 
-TEST(Region, JoinsAndSplits) {
-  const std::vector<int64_t> extents = {3, 0, 17, 64, 1};
-  const Shape whole{6, std::accumulate(extents.begin(), extents.end(), int64_t{0}), 2};
-  const HostTensor all = random_f32(whole, 3);
-  std::vector<TensorType> types;
-  for (int64_t extent : extents) types.push_back({DType::kF32, {6, extent, 2}});
-  for (DeviceClass c : kClasses) {
-    const auto parts = run_plan(plan_split(c, all.type, 1, types), {all}, types);
-    EXPECT_EQ(parts[3].as<float>()[0], all.as<float>()[20 * 2]);
-    const HostTensor joined = run_plan(plan_concat(c, types, 1, all.type), parts, all.type);
-    EXPECT_EQ(joined.as<float>(), all.as<float>()) << class_name(c);
+// What padding with these puts around the part.
+TEST(Region, PadsWithEveryKindOfNumber) {
+  struct Pad {
+    DType dtype;
+    double value;
+    uint64_t bits;
+  };
+  const Pad pads[] = {{DType::kF32, NAN, 0x7fc00000},
+                      {DType::kF32, -0.0, 0x80000000},
+                      {DType::kF32, -INFINITY, 0xff800000},
+                      {DType::kBF16, NAN, 0x7fc0},
+                      {DType::kBF16, -1.5, 0xbfc0},
+                      {DType::kF16, NAN, 0x7e00},
+                      {DType::kF16, INFINITY, 0x7c00},
+                      {DType::kI64, -2, ~uint64_t{1}},
+                      {DType::kBool, 1, 1},
+                      {DType::kU8, 255, 255}};
+  for (const Pad& pad : pads) {
+    const TensorType piece{pad.dtype, {3, 5}}, whole{pad.dtype, {4, 23}};
+    HostTensor input(piece), want(whole);
+    const size_t size = size_of(pad.dtype);
+    for (size_t i = 0; i < 4 * 23; ++i) std::memcpy(&want.bytes[i * size], &pad.bits, size);
+    for (size_t row = 0; row < 3; ++row) {
+      std::memset(&want.bytes[((row + 1) * 23 + 7) * size], 0, 5 * size);
+    }
+    for (DeviceClass c : kClasses) {
+      const Plan plan = plan_embed(c, piece, {{1, 7}, {1, 1}}, pad.value, whole);
+      EXPECT_EQ(run_plan(plan, {input}, whole).bytes, want.bytes)
+          << class_name(c) << " " << name_of(pad.dtype) << " " << pad.value;
+    }
   }
 }
+
+struct Joint {
+  Shape whole;
+  size_t axis;
+  std::vector<int64_t> extents;  // which make up the axis
+};
+
+const Joint kJoints[] = {
+    {{6, 85, 2}, 1, {3, 0, 17, 64, 1}},
+    {{1}, 0, {1}},
+    {{0}, 0, {0, 0}},
+    {{4, 0}, 0, {1, 3}},
+    {{0, 5}, 1, {2, 3}},
+    {{1009}, 0, {1, 1007, 1}},
+    {{600}, 0, {287, 313}},
+    {{7, 150}, 0, {4, 3}},
+    {{7, 300}, 1, {139, 161}},
+    {{3, 512}, 1, {256, 256}},
+    {{3, 277}, 1, {130, 147}},
+    {{2, 13, 131}, 1, {6, 7}},
+    {{2, 3, 270}, 2, {137, 133}},
+    {{2, 13, 35}, 0, {1, 1}},
+    {{1, 1, 190}, 2, {190}},
+    {{3, 1, 6, 129}, 2, {1, 2, 3}},
+    {{2, 3, 2, 330}, 3, {193, 137}},
+    {{3, 520}, 1, {260, 260}},
+    {{9, 150}, 0, {1, 1, 1, 1, 1, 1, 1, 1, 1}},  // more than one launch takes
+    {{30, 131}, 0, {15, 14, 1}},
+    {{31}, 0, {16, 15}},  // short lines
+    {{3, 37}, 1, {16, 21}},
+    {{2, 13, 5}, 2, {4, 1}},
+    {{40, 9}, 1, {1, 1, 1, 1, 1, 1, 1, 1, 1}},
+};
+
+// The shortest line that a part moves at once.
+int64_t line_of(const Joint& joint) {
+  int64_t inner = 1;
+  for (size_t d = joint.axis + 1; d < joint.whole.size(); ++d) inner *= joint.whole[d];
+  return inner * *std::min_element(joint.extents.begin(), joint.extents.end());
+}
+
+// Parts as a host loop cuts them.
+template <class T>
+void check_joints(DType dtype) {
+  for (const Joint& joint : kJoints) {
+    if (is_too_large(8 * elements(joint.whole))) continue;
+    // Even lines of two bytes are moved by fours.
+    if (sizeof(T) == 2 && joint.whole.back() % 2 == 0) continue;
+    std::vector<T> all(elements(joint.whole));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<T>(i * 5 + 3);
+    std::vector<TensorType> types;
+    std::vector<HostTensor> parts;
+    int64_t begin = 0;
+    for (int64_t extent : joint.extents) {
+      Shape shape = joint.whole;
+      shape[joint.axis] = extent;
+      std::vector<T> part;
+      for_each_index(shape, [&](std::vector<int64_t> index) {
+        index[joint.axis] += begin;
+        part.push_back(all[broadcast_offset(joint.whole, index)]);
+      });
+      types.push_back({dtype, shape});
+      parts.emplace_back(dtype, shape, part);
+      begin += extent;
+    }
+    const HostTensor whole(dtype, joint.whole, all);
+    for (DeviceClass c : kClasses) {
+      if (has_rare_groups(c, line_of(joint))) continue;
+      const auto split = run_plan(plan_split(c, whole.type, joint.axis, types), {whole}, types);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        EXPECT_EQ(split[i].bytes, parts[i].bytes)
+            << class_name(c) << " part " << i << " of " << to_string(whole.type);
+      }
+      const Plan concat = plan_concat(c, types, joint.axis, whole.type);
+      EXPECT_EQ(run_plan(concat, parts, whole.type).bytes, whole.bytes)
+          << class_name(c) << " " << to_string(whole.type);
+    }
+  }
+}
+
+TEST(Region, JoinsAndSplits) { check_joints<float>(DType::kF32); }
+TEST(Region, JoinsAndSplitsTwoBytes) { check_joints<uint16_t>(DType::kBF16); }
 
 // Kernels count in 32 bits, from the buffer's first element.
 TEST(Region, RefusesPlacesBeyond32Bits) {
@@ -89,6 +208,7 @@ TEST(Region, RefusesPlacesBeyond32Bits) {
 
 TEST(Region, FillsEveryType) {
   for (int64_t count : {1, 6, 33, 4000}) {
+    if (is_too_large(8 * count)) continue;
     for (DeviceClass c : kClasses) {
       const auto filled = [&](DType dtype, double value) {
         const TensorType type{dtype, {count}};
