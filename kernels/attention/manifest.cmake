@@ -29,4 +29,4 @@ ballast_kernel(attention_grad_rows CLASSES cpu GENERATOR attention_grad_rows)
 ballast_kernel(attention_grad_queries CLASSES cpu GENERATOR attention_grad_queries)
 ballast_kernel(attention_keep CLASSES gpu GENERATOR attention_keep)
 
-ballast_oclgrind_filter(Attention.Tiny*)
+ballast_oclgrind_filter(Attention.Ti* Attention.FullyMaskedRows Attention.EmptyExtents)

@@ -33,5 +33,6 @@ ballast_kernel(matmul_pack CLASSES cpu GENERATOR matmul_pack)
 ballast_kernel(matmul_pack_rows CLASSES cpu GENERATOR matmul_pack PARAMS by_vectors=true)
 ballast_kernel(matmul_pack_columns CLASSES cpu GENERATOR matmul_pack_columns)
 
-ballast_oclgrind_filter(Matmul.Infinity* Matmul.ReluKeepsNan Matmul.FewRows* MatmulChoice.*InBatches
-                        FusedMatmul.E* FusedMatmul.Batches FusedMatmul.Nan*)
+ballast_oclgrind_filter(Matmul.Infinity* Matmul.Batches* Matmul.FewRows*
+                        MatmulChoice.AllGive* MatmulStrides.* FusedMatmul.E* FusedMatmul.Batches
+                        FusedMatmul.Nan*)

@@ -14,9 +14,10 @@ struct Epilogue {
   const char* activation;
   bool has_residual;
 };
+// The simulator takes the first two.
 constexpr Epilogue kEpilogues[] = {{false, "none", false},
-                                   {true, "none", false},
                                    {true, "relu", true},
+                                   {true, "none", false},
                                    {false, "relu_grad", false},
                                    {true, "gelu_tanh", false}};
 
@@ -37,7 +38,8 @@ std::vector<HostTensor> inputs_of(const MatmulConfig& c, int64_t products) {
 // Adds the names of the tiles that served.
 void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles) {
   const int64_t products = c.batch.empty() ? 1 : c.batch[0].extent;
-  for (const Epilogue& epilogue : kEpilogues) {
+  for (size_t i = 0; i < (is_simulated() ? 2 : std::size(kEpilogues)); ++i) {
+    const Epilogue& epilogue = kEpilogues[i];
     c.has_bias = epilogue.has_bias;
     c.activation = epilogue.activation;
     c.has_residual = epilogue.has_residual;
@@ -70,16 +72,17 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {1, 300, 7},
                                                                    {29, 70, 48},
                                                                    {40, 53, 256}}) {
-    if (is_too_large(4 * m * n)) continue;
+    if (is_too_large(12 * m * n)) continue;
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
+        if (is_simulated() && transpose_a != transpose_b) continue;
         expect_all_agree({m, n, k, transpose_a, transpose_b}, tiles);
       }
     }
   }
   // Columns of C that are contiguous: lanes along them, and the bias along the rows of a tile.
   for (const bool transpose_a : {false, true}) {
-    MatmulConfig columns{is_simulated() ? 17 : 70, 14, 32, transpose_a};
+    MatmulConfig columns{is_simulated() ? 17 : 70, 14, is_simulated() ? 16 : 32, transpose_a};
     columns.c_strides = MatmulStrides{1, columns.m};
     expect_all_agree(columns, tiles);
   }

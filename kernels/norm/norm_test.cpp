@@ -1,6 +1,7 @@
 #include "kernels/test_support.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace ballast::kernels::testing {
 namespace {
@@ -98,216 +99,248 @@ void expect_near(const HostTensor& got, const Values& want, double atol, const s
   int shown = 0;
   for (size_t i = 0; i < want.size() && shown < 3; ++i) {
     const double bound = atol + 1e-5 * std::fabs(want[i]);
-    if (!(std::fabs(values[i] - want[i]) <= bound)) ++shown;
-    EXPECT_NEAR(values[i], want[i], bound) << what << " at " << i;
+    const bool is_near = std::isfinite(want[i]) ? std::fabs(values[i] - want[i]) <= bound
+                                                : ulps(values[i], want[i]) == 0;
+    if (!is_near) ++shown;
+    EXPECT_TRUE(is_near) << what << " at " << i << ": " << values[i] << " for " << want[i];
   }
 }
 
 TensorType f32_type(Shape shape) { return {DType::kF32, std::move(shape)}; }
 
-// What the checks of all kinds share: inputs, the reference, and how it compares.
-struct Sample {
+// One of the four, of one shape.
+struct Norm {
+  enum Kind { kLayer, kRms, kGroup, kBatch } kind;
+  std::string name;
   Lines lines;
+  int64_t parameters;
+  std::function<Plan(DeviceClass)> forward, backward, inference;
+
+  int64_t elements() const { return lines.count * lines.length; }
+};
+
+constexpr float kEpsilon = 1e-5f, kMomentum = 0.2f;
+
+Norm layer(int64_t rows, int64_t length) {
+  return {Norm::kLayer,
+          "layer " + to_string({rows, length}),
+          layers(rows, length),
+          length,
+          [=](DeviceClass c) { return plan_layer_norm(c, rows, length, kEpsilon); },
+          [=](DeviceClass c) { return plan_layer_norm_grad(c, rows, length); },
+          {}};
+}
+
+Norm rms(int64_t rows, int64_t length) {
+  return {Norm::kRms,
+          "rms " + to_string({rows, length}),
+          layers(rows, length),
+          length,
+          [=](DeviceClass c) { return plan_rms_norm(c, rows, length, kEpsilon); },
+          [=](DeviceClass c) { return plan_rms_norm_grad(c, rows, length); },
+          {}};
+}
+
+Norm group(const ChannelShape& s, int64_t groups) {
+  return {Norm::kGroup,
+          "group " + to_string({s.batch, s.channels, s.inner}) + " in " + std::to_string(groups),
+          grouped(s, groups),
+          s.channels,
+          [=](DeviceClass c) { return plan_group_norm(c, s, groups, kEpsilon); },
+          [=](DeviceClass c) { return plan_group_norm_grad(c, s, groups); },
+          {}};
+}
+
+Norm batch(const ChannelShape& s) {
+  return {Norm::kBatch,
+          "batch " + to_string({s.batch, s.channels, s.inner}),
+          channels(s),
+          s.channels,
+          [=](DeviceClass c) { return plan_batch_norm(c, s, kEpsilon, kMomentum); },
+          [=](DeviceClass c) { return plan_batch_norm_grad(c, s); },
+          [=](DeviceClass c) { return plan_batch_norm_inference(c, s, kEpsilon); }};
+}
+
+// Inputs, the reference, and how results compare with it.
+struct Sample {
+  using Edit = std::function<void(std::vector<float>& x, std::vector<float>& dy)>;
+
+  Norm norm;
   HostTensor x, dy, gamma, beta;
   Forward fore;
   Backward back;
-  double sums_atol;
 
-  Sample(Lines l, int64_t elements, int64_t parameters, bool is_rms, float offset = 0)
-      : lines(std::move(l)),
-        x(random_f32({elements}, 61, offset - 2, offset + 2)),
-        dy(random_f32({elements}, 62)),
-        gamma(random_f32({parameters}, 63, 0.5f, 1.5f)),
-        beta(random_f32({parameters}, 64)),
-        fore(forward(lines, x.as<float>(), gamma.as<float>(), beta.as<float>(), 1e-5, is_rms)),
-        back(backward(lines, dy.as<float>(), x.as<float>(), gamma.as<float>(), rounded(fore.mean),
-                      rounded(fore.rstd), is_rms)),
-        sums_atol(2e-6 *
-                      std::sqrt(static_cast<double>(elements / std::max<int64_t>(parameters, 1))) +
-                  2e-6) {}
-  HostTensor mean() const { return f32({lines.count}, rounded(fore.mean)); }
-  HostTensor rstd() const { return f32({lines.count}, rounded(fore.rstd)); }
-  TensorType per_line() const { return f32_type({lines.count}); }
-
-  void expect_gradients(const std::vector<HostTensor>& got, const std::string& what) const {
-    expect_near(got[0], back.dx, 1e-5, "dx of " + what);
-    expect_near(got[1], back.dgamma, sums_atol, "dgamma of " + what);
-    if (got.size() > 2) expect_near(got[2], back.dbeta, sums_atol, "dbeta of " + what);
+  explicit Sample(Norm n, float offset = 0, const Edit& edit = {})
+      : norm(std::move(n)),
+        x(random_f32({norm.elements()}, 61, offset - 2, offset + 2)),
+        dy(random_f32({norm.elements()}, 62)),
+        gamma(random_f32({norm.parameters}, 63, 0.5f, 1.5f)),
+        beta(random_f32({norm.parameters}, 64)) {
+    auto values = x.as<float>(), slopes = dy.as<float>();
+    if (edit) edit(values, slopes);
+    x = f32(x.type.shape, values);
+    dy = f32(dy.type.shape, slopes);
+    fore = forward(norm.lines, values, gamma.as<float>(), beta.as<float>(), kEpsilon, is_rms());
+    back = backward(norm.lines, slopes, values, gamma.as<float>(), rounded(fore.mean),
+                    rounded(fore.rstd), is_rms());
   }
-};
 
-const std::vector<std::pair<int64_t, int64_t>>& layer_shapes() {
-  static const std::vector<std::pair<int64_t, int64_t>> all = {
-      {1, 1},     {1, 7},    {5, 3},    {33, 10},   {2, 16},   {7, 17},
-      {3, 31},    {17, 64},  {9, 65},   {40, 79},   {31, 127}, {392, 256},
-      {128, 300}, {5, 1024}, {2, 5003}, {1000, 20}, {9, 256},  {9, 257}};
-  return all;
-}
-
-TEST(NormLayer, MatchesDouble) {
-  for (const auto& [rows, length] : layer_shapes()) {
-    if (is_too_large(8 * rows * length)) continue;  // the simulator: several kernels by case
-    const Sample s(layers(rows, length), rows * length, length, false);
+  // What is allowed of y and of the second moments, beside what is relative.
+  void check(double atol = 1e-5, double moment_atol = 1e-6) const {
     for (DeviceClass c : kClasses) {
-      const std::string what =
-          class_name(c) + " layer " + std::to_string(rows) + "x" + std::to_string(length);
-      const auto got = run_plan(plan_layer_norm(c, rows, length, 1e-5f), {s.x, s.gamma, s.beta},
-                                {s.x.type, s.per_line(), s.per_line()});
-      expect_near(got[0], s.fore.y, 1e-5, "y of " + what);
-      expect_near(got[1], s.fore.mean, 1e-6, "mean of " + what);
-      expect_near(got[2], s.fore.rstd, 1e-6, "rstd of " + what);
-      s.expect_gradients(
-          run_plan(plan_layer_norm_grad(c, rows, length), {s.dy, s.x, s.gamma, s.mean(), s.rstd()},
-                   {s.x.type, s.gamma.type, s.gamma.type}),
-          what);
+      check_forward(c, atol, moment_atol);
+      if (norm.kind == Norm::kBatch) check_inference(c, 2 * atol);
+      const std::string what = class_name(c) + " " + norm.name;
+      std::vector<HostTensor> inputs{dy, x, gamma, mean(), rstd()};
+      std::vector<TensorType> types{x.type, gamma.type, gamma.type};
+      if (is_rms()) inputs.erase(inputs.begin() + 3), types.pop_back();
+      const auto got = run_plan(norm.backward(c), inputs, types);
+      const int64_t shares = norm.elements() / std::max<int64_t>(norm.parameters, 1);
+      const double sums_atol = 2e-6 * (1 + std::sqrt(static_cast<double>(shares)));
+      expect_near(got[0], back.dx, 1e-5, "dx of " + what);
+      expect_near(got[1], back.dgamma, sums_atol, "dgamma of " + what);
+      if (!is_rms()) expect_near(got[2], back.dbeta, sums_atol, "dbeta of " + what);
     }
   }
-}
 
-TEST(NormRms, MatchesDouble) {
-  for (const auto& [rows, length] : layer_shapes()) {
-    if (is_too_large(8 * rows * length)) continue;  // the simulator: several kernels by case
-    const Sample s(layers(rows, length), rows * length, length, true);
-    for (DeviceClass c : kClasses) {
-      const std::string what =
-          class_name(c) + " rms " + std::to_string(rows) + "x" + std::to_string(length);
-      const auto got = run_plan(plan_rms_norm(c, rows, length, 1e-5f), {s.x, s.gamma},
-                                std::vector<TensorType>{s.x.type, s.per_line()});
-      expect_near(got[0], s.fore.y, 1e-5, "y of " + what);
-      expect_near(got[1], s.fore.rstd, 1e-6, "rstd of " + what);
-      s.expect_gradients(
-          run_plan(plan_rms_norm_grad(c, rows, length), {s.dy, s.x, s.gamma, s.rstd()},
-                   std::vector<TensorType>{s.x.type, s.gamma.type}),
-          what);
+ private:
+  bool is_rms() const { return norm.kind == Norm::kRms; }
+  HostTensor mean() const { return f32({norm.lines.count}, rounded(fore.mean)); }
+  HostTensor rstd() const { return f32({norm.lines.count}, rounded(fore.rstd)); }
+
+  void check_forward(DeviceClass c, double atol, double moment_atol) const {
+    const std::string what = class_name(c) + " " + norm.name;
+    const TensorType line = f32_type({norm.lines.count});
+    const bool is_batch = norm.kind == Norm::kBatch;
+    std::vector<HostTensor> inputs{x, gamma};
+    std::vector<TensorType> types{x.type, line};
+    if (!is_rms()) inputs.push_back(beta), types.push_back(line);
+    const HostTensor old_mean = random_f32(line.shape, 65);
+    const HostTensor old_var = random_f32(line.shape, 66, 0.5f, 2);
+    if (is_batch) {
+      inputs.insert(inputs.end(), {old_mean, old_var});
+      types.insert(types.end(), {line, line});
     }
-  }
-}
-
-// A mean a thousand times the deviation costs no more digits than the numbers themselves have lost.
-TEST(NormLayer, LargeMeanKeepsTheVariance) {
-  for (int64_t length : {10, 200}) {
-    const Sample s(layers(4, length), 4 * length, length, false, 2000);
-    for (DeviceClass c : kClasses) {
-      const auto got = run_plan(plan_layer_norm(c, 4, length, 1e-5f), {s.x, s.gamma, s.beta},
-                                {s.x.type, s.per_line(), s.per_line()});
-      for (size_t i = 0; i < 4; ++i) {
-        EXPECT_NEAR(got[2].as<float>()[i], s.fore.rstd[i], 1e-5) << class_name(c);
+    const auto got = run_plan(norm.forward(c), inputs, types);
+    expect_near(got.front(), fore.y, atol, "y of " + what);
+    expect_near(got.back(), fore.rstd, moment_atol, "rstd of " + what);
+    if (!is_rms()) expect_near(got[got.size() - 2], fore.mean, 1e-6, "mean of " + what);
+    if (!is_batch) return;
+    const auto count = static_cast<double>(norm.lines.length);
+    const auto moved = [&](const HostTensor& old, Values now, double factor) {
+      for (size_t k = 0; k < now.size(); ++k) {
+        now[k] = (1 - kMomentum) * old.as<float>()[k] + kMomentum * now[k] * factor;
       }
-      expect_near(got[0], s.fore.y, 1e-3, class_name(c));
-    }
+      return now;
+    };
+    expect_near(got[1], moved(old_mean, fore.mean, 1), 1e-6, "running mean of " + what);
+    expect_near(got[2], moved(old_var, fore.variance, count / (count - 1)), moment_atol,
+                "running variance of " + what);
   }
-}
 
-TEST(NormLayer, NaNStaysInItsRow) {
-  for (int64_t length : {5, 40}) {
-    std::vector<float> values(3 * length, 0.5f);
-    values[length + 3] = NAN;
-    const HostTensor x = f32({3, length}, values);
-    const HostTensor ones = f32({length}, std::vector<float>(length, 1));
-    for (DeviceClass c : kClasses) {
-      const auto y = run_plan(plan_layer_norm(c, 3, length, 1e-5f), {x, ones, ones},
-                              {x.type, f32_type({3}), f32_type({3})})[0]
-                         .as<float>();
-      for (int64_t i = 0; i < 3 * length; ++i) EXPECT_EQ(std::isnan(y[i]), i / length == 1) << i;
-    }
+  void check_inference(DeviceClass c, double atol) const {
+    const HostTensor variance = f32({norm.lines.count}, rounded(fore.variance));
+    expect_near(run_plan(norm.inference(c), {x, gamma, beta, mean(), variance}, x.type), fore.y,
+                atol, "inference of " + class_name(c) + " " + norm.name);
   }
-}
-
-TEST(NormLayer, NoRowsGiveZeroParameterGradients) {
-  for (DeviceClass c : kClasses) {
-    EXPECT_TRUE(plan_layer_norm(c, 0, 5, 1e-5f).launches.empty());
-    const HostTensor none(f32_type({0, 5})), gamma = f32({5}, std::vector<float>(5, 1));
-    const HostTensor no_line(f32_type({0}));
-    const auto got = run_plan(plan_layer_norm_grad(c, 0, 5), {none, none, gamma, no_line, no_line},
-                              {none.type, gamma.type, gamma.type});
-    EXPECT_EQ(got[1].as<float>(), std::vector<float>(5, 0));
-    EXPECT_EQ(got[2].as<float>(), std::vector<float>(5, 0));
-  }
-}
-
-struct GroupCase {
-  ChannelShape shape;
-  int64_t groups;
 };
+
+void check_all(const std::vector<Norm>& norms) {
+  for (const Norm& norm : norms) {
+    if (!is_too_large(12 * norm.elements())) Sample(norm).check();
+  }
+}
+
+std::vector<Norm> by_rows(Norm (*make)(int64_t rows, int64_t length)) {
+  std::vector<Norm> norms;
+  for (const auto& [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1},   {1, 7},   {5, 3},    {33, 10},   {2, 16},    {7, 17},   {3, 31},   {17, 64},
+           {9, 65},  {40, 79}, {31, 127}, {392, 256}, {128, 300}, {5, 1024}, {2, 5003}, {1000, 20},
+           {9, 256}, {9, 257}, {3, 64},   {1, 320},   {1, 261},   {70, 1},   {2, 4096}}) {
+    norms.push_back(make(rows, length));
+  }
+  return norms;
+}
+
+TEST(NormLayer, MatchesDouble) { check_all(by_rows(layer)); }
+TEST(NormRms, MatchesDouble) { check_all(by_rows(rms)); }
 
 TEST(NormGroup, MatchesDouble) {
-  for (const auto& [shape, groups] : std::vector<GroupCase>{{{1, 1, 1}, 1},
-                                                            {{2, 4, 1}, 2},
-                                                            {{3, 6, 5}, 3},
-                                                            {{2, 6, 16}, 1},
-                                                            {{2, 8, 49}, 8},
-                                                            {{1, 4, 64}, 2},
-                                                            {{5, 32, 1}, 4},
-                                                            {{2, 3, 33}, 3},
-                                                            {{2, 10, 7}, 5},
-                                                            {{4, 64, 196}, 8},
-                                                            {{2, 32, 400}, 4}}) {
-    const int64_t n = shape.batch * shape.channels * shape.inner;
-    if (is_too_large(8 * n)) continue;
-    const Sample s(grouped(shape, groups), n, shape.channels, false);
-    for (DeviceClass c : kClasses) {
-      const std::string what = class_name(c) + " group " +
-                               to_string({shape.batch, shape.channels, shape.inner}) + " in " +
-                               std::to_string(groups);
-      const auto got = run_plan(plan_group_norm(c, shape, groups, 1e-5f), {s.x, s.gamma, s.beta},
-                                {s.x.type, s.per_line(), s.per_line()});
-      expect_near(got[0], s.fore.y, 1e-5, "y of " + what);
-      expect_near(got[1], s.fore.mean, 1e-6, "mean of " + what);
-      expect_near(got[2], s.fore.rstd, 1e-6, "rstd of " + what);
-      s.expect_gradients(
-          run_plan(plan_group_norm_grad(c, shape, groups), {s.dy, s.x, s.gamma, s.mean(), s.rstd()},
-                   {s.x.type, s.gamma.type, s.gamma.type}),
-          what);
-    }
-  }
+  check_all({group({1, 1, 1}, 1),   group({2, 4, 1}, 2),    group({3, 6, 5}, 3),
+             group({2, 6, 16}, 1),  group({2, 8, 49}, 8),   group({1, 4, 64}, 2),
+             group({5, 32, 1}, 4),  group({2, 3, 33}, 3),   group({2, 10, 7}, 5),
+             group({2, 5, 1}, 5),   group({1, 7, 13}, 1),   group({3, 12, 9}, 4),
+             group({2, 16, 64}, 2), group({6, 4, 17}, 2),   group({1, 64, 3}, 64),
+             group({2, 15, 31}, 3), group({33, 6, 1}, 2),   group({1, 3, 1009}, 1),
+             group({4, 48, 8}, 6),  group({4, 64, 196}, 8), group({2, 32, 400}, 4)});
 }
 
 TEST(NormBatch, MatchesDouble) {
-  for (const ChannelShape& shape : std::vector<ChannelShape>{{2, 1, 1},
-                                                             {5, 3, 1},
-                                                             {64, 10, 1},
-                                                             {33, 48, 1},
-                                                             {1, 4, 9},
-                                                             {3, 5, 7},
-                                                             {2, 16, 16},
-                                                             {4, 3, 49},
-                                                             {7, 1, 20},
-                                                             {20, 1, 3},
-                                                             {2, 64, 196},
-                                                             {8, 16, 400}}) {
-    const int64_t n = shape.batch * shape.channels * shape.inner;
-    if (is_too_large(8 * n)) continue;
-    const Sample s(channels(shape), n, shape.channels, false);
-    const HostTensor old_mean = random_f32({shape.channels}, 65);
-    const HostTensor old_var = random_f32({shape.channels}, 66, 0.5f, 2);
-    Values new_mean, new_var;
-    const double count = static_cast<double>(shape.batch * shape.inner);
-    for (int64_t k = 0; k < shape.channels; ++k) {
-      new_mean.push_back(0.8 * old_mean.as<float>()[k] + 0.2 * s.fore.mean[k]);
-      new_var.push_back(0.8 * old_var.as<float>()[k] +
-                        0.2 * s.fore.variance[k] * count / (count - 1));
+  check_all({batch({2, 1, 1}),   batch({5, 3, 1}),    batch({64, 10, 1}), batch({33, 48, 1}),
+             batch({1, 4, 9}),   batch({3, 5, 7}),    batch({2, 16, 16}), batch({4, 3, 49}),
+             batch({7, 1, 20}),  batch({20, 1, 3}),   batch({1, 1, 2}),   batch({3, 17, 1}),
+             batch({2, 7, 33}),  batch({1, 20, 64}),  batch({128, 3, 1}), batch({5, 31, 4}),
+             batch({4, 65, 3}),  batch({2, 3, 1009}), batch({1, 129, 5}), batch({2, 64, 196}),
+             batch({8, 16, 400})});
+}
+
+// By columns and rows, whole steps and what is left, one line and several of a channel.
+std::vector<Norm> some_of_each() {
+  return {layer(4, 10),         layer(3, 40),        layer(2, 64),        layer(4, 200),
+          layer(2, 320),        rms(4, 10),          rms(3, 40),          rms(2, 64),
+          rms(4, 200),          rms(2, 320),         group({3, 6, 5}, 3), group({2, 4, 1}, 2),
+          group({2, 6, 40}, 2), group({2, 3, 9}, 1), batch({4, 3, 1}),    batch({40, 20, 1}),
+          batch({3, 5, 7}),     batch({2, 3, 33}),   batch({2, 20, 3}),   batch({1, 3, 70})};
+}
+
+// A mean a thousand times the deviation costs no more digits than the numbers themselves have lost:
+// batches add up distances between the means of lines, which are such numbers.
+TEST(Norms, LargeMeanKeepsTheVariance) {
+  constexpr float kOffset = 2000;
+  for (const Norm& norm : some_of_each()) {
+    Sample(norm, kOffset).check(1e-3, norm.kind == Norm::kBatch ? kOffset * 0x1p-23 : 1e-5);
+  }
+}
+
+TEST(Norms, NaNAndInfinityStayInTheirLines) {
+  for (const Norm& norm : some_of_each()) {
+    const auto at = static_cast<size_t>(norm.lines.element(1, norm.lines.length / 2));
+    for (const float special : {NAN, INFINITY, -INFINITY}) {
+      Sample(norm, 0, [&](auto& x, auto&) { x[at] = special; }).check();
+      Sample(norm, 0, [&](auto&, auto& dy) { dy[at] = special; }).check();
     }
+  }
+}
+
+TEST(NormBatch, InferenceKeepsNaNInItsElementOrChannel) {
+  for (const ChannelShape& s : std::vector<ChannelShape>{{3, 5, 7}, {2, 20, 3}, {4, 33, 1}}) {
+    const int64_t n = s.batch * s.channels * s.inner;
+    auto x = random_f32({n}, 67).as<float>();
+    x[3] = NAN, x[n - 1] = INFINITY;
+    std::vector<float> variance(s.channels, 1.0f), ones(s.channels, 1.0f);
+    variance[1] = NAN;
     for (DeviceClass c : kClasses) {
-      const std::string what =
-          class_name(c) + " batch " + to_string({shape.batch, shape.channels, shape.inner});
-      const TensorType line = s.per_line();
-      const auto got =
-          run_plan(plan_batch_norm(c, shape, 1e-5f, 0.2f),
-                   {s.x, s.gamma, s.beta, old_mean, old_var}, {s.x.type, line, line, line, line});
-      expect_near(got[0], s.fore.y, 1e-5, "y of " + what);
-      expect_near(got[1], new_mean, 1e-6, "running mean of " + what);
-      expect_near(got[2], new_var, 1e-6, "running variance of " + what);
-      expect_near(got[3], s.fore.mean, 1e-6, "mean of " + what);
-      expect_near(got[4], s.fore.rstd, 1e-5, "rstd of " + what);
-      s.expect_gradients(
-          run_plan(plan_batch_norm_grad(c, shape), {s.dy, s.x, s.gamma, s.mean(), s.rstd()},
-                   {s.x.type, s.gamma.type, s.gamma.type}),
-          what);
-      const HostTensor variance = f32({shape.channels}, rounded(s.fore.variance));
-      expect_near(run_plan(plan_batch_norm_inference(c, shape, 1e-5f),
-                           {s.x, s.gamma, s.beta, s.mean(), variance}, s.x.type),
-                  s.fore.y, 2e-5, "inference of " + what);
+      const HostTensor one = f32({s.channels}, ones);
+      const auto y =
+          run_plan(plan_batch_norm_inference(c, s, kEpsilon),
+                   {f32({n}, x), one, one, one, f32({s.channels}, variance)}, f32_type({n}))
+              .as<float>();
+      for (int64_t i = 0; i < n; ++i) {
+        const bool is_nan = i == 3 || i / s.inner % s.channels == 1;
+        EXPECT_EQ(std::isnan(y[i]), is_nan) << class_name(c) << " " << i;
+        EXPECT_EQ(std::isinf(y[i]), i == n - 1 && !is_nan) << class_name(c) << " " << i;
+      }
     }
+  }
+}
+
+TEST(Norms, NoLinesGiveZeroParameterGradients) {
+  for (const Norm& norm : {layer(0, 5), layer(0, 64), rms(0, 5), rms(0, 64), group({0, 6, 4}, 2)}) {
+    for (DeviceClass c : kClasses) EXPECT_TRUE(norm.forward(c).launches.empty()) << norm.name;
+    Sample(norm).check();
+  }
+  for (const ChannelShape& s : std::vector<ChannelShape>{{0, 4, 3}, {2, 4, 0}}) {
+    for (DeviceClass c : kClasses) EXPECT_TRUE(batch(s).inference(c).launches.empty());
   }
 }
 

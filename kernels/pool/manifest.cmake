@@ -43,4 +43,4 @@ foreach(lanes 8 16)
 endforeach()
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 
-ballast_oclgrind_filter(Pool.*)
+ballast_oclgrind_filter(Pool.M* Pool.A*)

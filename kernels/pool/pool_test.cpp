@@ -59,8 +59,16 @@ void check_max(const PoolConfig& c, const HostTensor& x) {
   }
 }
 
-void check_average(PoolConfig c) {
-  const HostTensor x = random_f32(x_shape(c), 1), dy = random_f32(y_shape(c), 2);
+size_t count_far(const std::vector<float>& got, const std::vector<double>& want) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    wrong += std::isfinite(want[i]) ? !(std::fabs(got[i] - want[i]) <= 3e-6)
+                                    : ulps(got[i], want[i]) != 0;
+  }
+  return wrong;
+}
+
+void check_average(PoolConfig c, const HostTensor& x, const HostTensor& dy) {
   const auto xv = x.as<float>(), dyv = dy.as<float>();
   for (bool counts_padding : {true, false}) {
     c.counts_padding = counts_padding;
@@ -81,11 +89,8 @@ void check_average(PoolConfig c) {
     for (DeviceClass d : kClasses) {
       const auto got_y = run_plan(plan_avg_pool2d(d, c), {x}, dy.type).as<float>();
       const auto got_dx = run_plan(plan_avg_pool2d_grad(d, c), {dy}, x.type).as<float>();
-      size_t wrong = 0;
-      for (size_t i = 0; i < y.size(); ++i) wrong += !(std::fabs(got_y[i] - y[i]) <= 3e-6);
-      for (size_t i = 0; i < dx.size(); ++i) wrong += !(std::fabs(got_dx[i] - dx[i]) <= 3e-6);
-      EXPECT_EQ(wrong, 0u) << class_name(d) << " x " << to_string(x.type.shape) << " y "
-                           << to_string(dy.type.shape);
+      EXPECT_EQ(count_far(got_y, y) + count_far(got_dx, dx), 0u)
+          << class_name(d) << " x " << to_string(x.type.shape) << " y " << to_string(dy.type.shape);
     }
   }
 }
@@ -158,12 +163,38 @@ TEST(Pool, TiesAndSpecialNumbers) {
   }
 }
 
+void check_random_average(const PoolConfig& c) {
+  check_average(c, random_f32(x_shape(c), 1), random_f32(y_shape(c), 2));
+}
+
 TEST(Pool, AverageOfSmallPlanes) {
-  for (const PoolConfig& c : configs(true)) check_average(c);
+  for (const PoolConfig& c : configs(true)) check_random_average(c);
 }
 
 TEST(PoolLarge, Average) {
-  for (const PoolConfig& c : configs(false)) check_average(c);
+  for (const PoolConfig& c : configs(false)) check_random_average(c);
+}
+
+// First, last and in between.
+HostTensor with_specials(const HostTensor& tensor) {
+  auto values = tensor.as<float>();
+  const float specials[] = {INFINITY, NAN, -INFINITY, INFINITY, NAN};
+  for (size_t i = 0; i < 5 && !values.empty(); ++i)
+    values[(values.size() - 1) * i / 4] = specials[i];
+  return f32(tensor.type.shape, values);
+}
+
+// NaN and infinity reach the windows that hold them, and no other.
+TEST(PoolLarge, AverageKeepsSpecialNumbersInTheirWindows) {
+  std::vector<PoolConfig> all = configs(true);
+  all.insert(all.end(),
+             {make({5, 17, 40}, 3, 1, 1), make({2, 12, 18}, 2, 5), make({37, 5, 5}, 5, 1),
+              make({7, 31, 16}, 4, 4, 0), make({6, 28, 28}, 2, 2), threes({16, 13, 33}, 2, 1, 1),
+              threes({16, 7, 18}, 1, 1, 0), threes({19, 30, 47}, 1, 1, 1)});
+  for (const PoolConfig& c : all) {
+    check_average(c, with_specials(random_f32(x_shape(c), 1)),
+                  with_specials(random_f32(y_shape(c), 2)));
+  }
 }
 
 }  // namespace

@@ -25,4 +25,5 @@ foreach(dtype f32 i32)
   ballast_kernel(cumsum_rows_${dtype} GENERATOR cumsum_rows CLASSES cpu PARAMS dtype=${dtype})
 endforeach()
 
-ballast_oclgrind_filter(Reduce.A* FusedReduce.* Kinds/*/sum Kinds/*/max Cumulative.*)
+ballast_oclgrind_filter(Reduce.A* Reduce.Integers FusedReduce.* Kinds/*.MatchesDouble/* Cumulative.S*
+                        Cumulative.I*)

@@ -25,4 +25,4 @@ foreach(op softmax softmax_cross_entropy_grad)
                  PARAMS layout=rows is_cached=true)
 endforeach()
 
-ballast_oclgrind_filter(CrossEntropy.* Softmax.*)
+ballast_oclgrind_filter(CrossEntropy.M* CrossEntropy.Smooths* CrossEntropy.Labels* Softmax.M*)

@@ -73,34 +73,44 @@ void expect_near(const std::vector<float>& got, const std::vector<double>& want,
                  double atol, const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(want[i])) {
-      EXPECT_TRUE(std::isnan(got[i])) << what << " at " << i;
-    } else {
+    if (std::isfinite(want[i])) {
       EXPECT_NEAR(got[i], want[i], atol + rtol * std::fabs(want[i])) << what << " at " << i;
+    } else {
+      EXPECT_EQ(ulps(got[i], want[i]), 0) << what << " at " << i << " " << got[i];
     }
+  }
+}
+
+std::string name_of(DeviceClass device, const Case& c) {
+  return class_name(device) + " " + to_string(c.shape) + " over " + std::to_string(c.axis);
+}
+
+void check_gradients(const Case& c, const std::vector<float>& x, const std::vector<float>& dy) {
+  const Reference want = reference(c, x, dy);
+  const auto terms = static_cast<double>(c.shape[c.axis]);
+  for (DeviceClass device : kClasses) {
+    const auto run = [&](const char* op, const std::vector<double>& y) {
+      const HostTensor slopes = f32(c.shape, dy), result = f32(c.shape, rounded(y));
+      return run_plan(plan_softmax_grad(device, op, c.shape, c.axis), {slopes, result}, slopes.type)
+          .as<float>();
+    };
+    expect_near(run("softmax", want.y), want.dx, 1e-5, 1e-6, "softmax_grad " + name_of(device, c));
+    expect_near(run("log_softmax", want.log_y), want.log_dx, 1e-5, 1e-6 * std::sqrt(terms),
+                "log_softmax_grad " + name_of(device, c));
   }
 }
 
 void check(const Case& c, float scale) {
   const HostTensor x = random_f32(c.shape, 51, -scale, scale), dy = random_f32(c.shape, 52);
   const Reference want = reference(c, x.as<float>(), dy.as<float>());
-  const HostTensor y = f32(c.shape, rounded(want.y)), log_y = f32(c.shape, rounded(want.log_y));
-  const auto terms = static_cast<double>(c.shape[c.axis]);
   for (DeviceClass device : kClasses) {
-    const std::string what =
-        class_name(device) + " " + to_string(c.shape) + " over " + std::to_string(c.axis);
-    const auto run = [&](const Plan& plan, const std::vector<HostTensor>& inputs) {
-      return run_plan(plan, inputs, x.type).as<float>();
+    const auto run = [&](const char* op) {
+      return run_plan(plan_softmax(device, op, c.shape, c.axis), {x}, x.type).as<float>();
     };
-    expect_near(run(plan_softmax(device, "softmax", c.shape, c.axis), {x}), want.y, 2e-6, 1e-9,
-                "softmax " + what);
-    expect_near(run(plan_softmax(device, "log_softmax", c.shape, c.axis), {x}), want.log_y, 1e-6,
-                2e-6, "log_softmax " + what);
-    expect_near(run(plan_softmax_grad(device, "softmax", c.shape, c.axis), {dy, y}), want.dx, 1e-5,
-                1e-6, "softmax_grad " + what);
-    expect_near(run(plan_softmax_grad(device, "log_softmax", c.shape, c.axis), {dy, log_y}),
-                want.log_dx, 1e-5, 1e-6 * std::sqrt(terms), "log_softmax_grad " + what);
+    expect_near(run("softmax"), want.y, 2e-6, 1e-9, "softmax " + name_of(device, c));
+    expect_near(run("log_softmax"), want.log_y, 1e-6, 2e-6, "log_softmax " + name_of(device, c));
   }
+  check_gradients(c, x.as<float>(), dy.as<float>());
 }
 
 TEST(Softmax, MatchesDouble) {
@@ -138,6 +148,24 @@ TEST(Softmax, SpecialNumbers) {
         EXPECT_NEAR(y[3 * length], is_log ? std::log(share) : share, 1e-6);
       }
     }
+  }
+}
+
+// A NaN or infinity in dy, or a NaN in y, stays in its line, where it goes as the formula says.
+TEST(Softmax, GradientsKeepSpecialNumbersInTheirLines) {
+  for (const Case& c : {Case{{5, 4}, 1}, Case{{5, 16}, 1}, Case{{5, 40}, 1}, Case{{5, 70}, 1},
+                        Case{{4, 5}, 0}, Case{{40, 5}, 0}, Case{{9, 20}, 0}, Case{{2, 3, 70}, 1}}) {
+    auto x = random_f32(c.shape, 53).as<float>(), dy = random_f32(c.shape, 54).as<float>();
+    int64_t number = 0;
+    for_each_line(c, [&](const std::vector<int64_t>& line) {
+      const auto at = [&](size_t k) { return line[(k + number) % line.size()]; };
+      if (number == 0) dy[at(1)] = NAN;
+      if (number == 1) x[at(2)] = NAN;
+      if (number == 2) dy[at(3)] = INFINITY;
+      if (number == 3) dy[at(0)] = INFINITY, dy[at(2)] = -INFINITY;
+      ++number;
+    });
+    check_gradients(c, x, dy);
   }
 }
 
