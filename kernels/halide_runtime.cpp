@@ -115,16 +115,16 @@ class Sources {
   // known by its content: that of a freed one may have made room for another.
   device::SourcePtr find(std::string_view module, const char* entry, const SourceRules& rules) {
     const XXH128_hash_t hash = XXH3_128bits(module.data(), module.size());
-    const std::string key = fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{:d}{}", hash.high64,
-                                        hash.low64, entry, rules.fp_contract, rules.may_alias,
-                                        rules.direct_access, rules.streams, rules.options);
+    const std::string key =
+        fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}", hash.high64, hash.low64, entry, rules.may_alias,
+                    rules.direct_access, rules.streams);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = by_kernel_.find(key);
       if (found != by_kernel_.end()) return found->second;
     }
     device::SourcePtr source =
-        device::make_source(extract_kernel(module, entry, rules), rules.options,
+        device::make_source(extract_kernel(module, entry, rules), /*options=*/"",
                             /*packs_scalars=*/true);
     std::lock_guard<std::mutex> lock(mutex_);
     source = by_id_.emplace(source->id, source).first->second;

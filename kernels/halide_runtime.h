@@ -39,13 +39,10 @@ using HostFunction = int (*)(void** argv);
 
 // How the OpenCL source that Halide wrote is adapted.
 struct SourceRules {
-  // Lets the compiler fuse a * b + c. Off where results must not depend on what is fused with what.
-  bool fp_contract = false;
   // An output may be the buffer of an input, so `restrict` is dropped.
   bool may_alias = true;
   // Memory is accessed through pointers that loops do not change and indices that they do.
   bool direct_access = false;
-  std::string options;  // for the OpenCL compiler
   // Whole vectors of the results go past the caches, unless what a call passes over fits into the
   // last one. For results of 4-byte elements whose vectors are cache lines: see streaming.h.
   bool streams = false;
@@ -53,8 +50,8 @@ struct SourceRules {
 
 // For kernels whose outputs are never the buffers of inputs: values stay in registers. For those of
 // them that compute addresses in inner loops.
-inline const SourceRules kNoAliases{/*fp_contract=*/false, /*may_alias=*/false};
-inline const SourceRules kDirectAccess{false, false, /*direct_access=*/true};
+inline const SourceRules kNoAliases{/*may_alias=*/false};
+inline const SourceRules kDirectAccess{false, /*direct_access=*/true};
 
 class Recorder {
  public:

@@ -238,7 +238,8 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   replace_all(text, "\ninline ", "\nstatic inline ");
   // Halide leaves the fence out where reads come before writes; OpenCL wants it there too.
   replace_all(text, "barrier(0);", "barrier(CLK_LOCAL_MEM_FENCE);");
-  if (!rules.fp_contract) replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
+  // Results must not depend on what is fused with what.
+  replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
   align_private_arrays(text);
   name_lanes(text);
   for (int lanes : {16, 8}) access_whole_vectors(text, lanes);

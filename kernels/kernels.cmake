@@ -1,11 +1,10 @@
 # The kernels built ahead of time: one row per variant, each with a schedule for CPU-class and one
 # for GPU-class devices.
 #
-#   ballast_kernel(<name> GENERATOR <generator> [FAMILY <family>] [CLASSES cpu|gpu]
-#                  [WIDE] [PARAMS <key=value>...])
+#   ballast_kernel(<name> GENERATOR <generator> [CLASSES cpu|gpu] [WIDE] [PARAMS <key=value>...])
 #
-# runs the generator (of this family, unless said otherwise) once with device_class=cpu and once with
-# device_class=gpu, adds the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
+# runs the generator of this family once with device_class=cpu and once with device_class=gpu, adds
+# the objects of both to BALLAST_KERNEL_OBJECTS and a row to the table that
 # kernels::aot_kernel("<name>", device_class) looks in. Halide's own add_halide_library makes four
 # CMake targets and an archive per variant; with some hundred variants plain commands are simpler.
 # WIDE: indices in the kernel are 64-bit, so that compilers keep them in pointers; with 32 bits each
@@ -25,11 +24,8 @@ set(BALLAST_KERNEL_NAMES "")
 set(BALLAST_KERNEL_OBJECTS "")
 
 function(ballast_kernel name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "WIDE" "GENERATOR;FAMILY" "CLASSES;PARAMS")
-  if(NOT ARG_FAMILY)
-    set(ARG_FAMILY ${family})
-  endif()
-  set(generators ballast_${ARG_FAMILY}_generators)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "WIDE" "GENERATOR" "CLASSES;PARAMS")
+  set(generators ballast_${family}_generators)
   if(NOT ARG_CLASSES)
     set(ARG_CLASSES cpu gpu)
   endif()

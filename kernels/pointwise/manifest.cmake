@@ -7,7 +7,7 @@ set(patterns_3 111,110,101,011)
 function(ballast_pointwise name op in out)
   string(REGEX MATCHALL "[a-z0-9]+" operands "${in}")
   list(LENGTH operands arity)
-  ballast_kernel(${name} GENERATOR pointwise FAMILY pointwise
+  ballast_kernel(${name} GENERATOR pointwise
                  PARAMS op=${op} in=${in} out=${out} patterns=${patterns_${arity}})
   set(BALLAST_KERNEL_NAMES ${BALLAST_KERNEL_NAMES} PARENT_SCOPE)
   set(BALLAST_KERNEL_OBJECTS ${BALLAST_KERNEL_OBJECTS} PARENT_SCOPE)

@@ -38,8 +38,7 @@ struct AxisNest {
   std::vector<Halide::Expr> place() const;
   std::vector<Halide::Var> at_vars() const;
   std::vector<Halide::Var> place_vars() const;
-  int dimensions() const { return is_rows ? 2 : 3; }        // of a tensor
-  int place_dimensions() const { return is_rows ? 1 : 2; }  // of what a line has once
+  int dimensions() const { return is_rows ? 2 : 3; }  // of a tensor
 };
 
 // Totals of one pass over a line. A maximum and a minimum pass over NaN, the largest and the least
