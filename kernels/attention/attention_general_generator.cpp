@@ -9,16 +9,14 @@
 // with s = scale q k' + mask. The result is out with w = p = exp(s - lse) and x = v; dq with w = ds
 // and x = k; transposed, dv with w = p' and x = dout; dk with w = ds' and x = q; and
 // ds = scale p (dout v' - delta) (Dao 2023, FlashAttention-2, algorithm 2).
+#include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
-
-#include <limits>
 
 namespace ballast::kernels {
 namespace {
 
+using namespace attention;
 using namespace Halide;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The operands of scores: q, k, and what hides keys.
 template <class Derived>
@@ -72,7 +70,6 @@ class AttentionLse : public WithScores<AttentionLse> {
 
   void generate() {
     // Algorithm: the largest score so far, and the sum of exp(score - largest).
-    const auto finite = [](const Expr& m) { return select(eq(m, -kInfinity), 0.0f, m); };
     RDom d(0, q_->dim(0).extent(), "rd"), j(0, k_->dim(1).extent(), "rj");
     product(i, k, h) = 0.0f;
     product(i, k, h) += (*q_)(d, i, h) * (*k_)(d, k, h);
@@ -80,7 +77,8 @@ class AttentionLse : public WithScores<AttentionLse> {
     const Tuple old = stats(i, h);
     const Expr s = score(product(i, j, h), i, j, h);
     const Expr top = select(lt(s, old[0]), old[0], s);
-    stats(i, h) = Tuple(top, old[1] * exp_f32(old[0] - finite(top)) + exp_f32(s - finite(top)));
+    const Expr base = finite_or_zero(top);
+    stats(i, h) = Tuple(top, old[1] * exp_f32(old[0] - base) + exp_f32(s - base));
     Func out = *out_;
     out(i, h) = stats(i, h)[0] + log_f32(stats(i, h)[1]);
     for (BufferInput* input : {q_, k_, mask_}) {

@@ -110,7 +110,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     near(d, c, b, n, h) = rows(d, key, h);
     result(l, j, c, b, t, n, h) = 0.0f;
     result(l, j, c, b, t, n, h) =
-        fused_multiply_add(near(k, c, b, n, h), lanes(l, j, k, t, h), result(l, j, c, b, t, n, h));
+        fma_f32(near(k, c, b, n, h), lanes(l, j, k, t, h), result(l, j, c, b, t, n, h));
   }
 
   // p and ds of a block, loops trimmed to the keys that may be seen. Queries past the last, and
@@ -145,15 +145,15 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     kk.where(b * block + kk < key_limit(t));
     const Expr key = n * part_keys + b * block + kk;
     dq(l, j, x, y, b, t, n, h) = 0.0f;
-    dq(l, j, x, y, b, t, n, h) = fused_multiply_add(
-        keys(y * kStep + x, key, h), ds(l, j, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
+    dq(l, j, x, y, b, t, n, h) =
+        fma_f32(keys(y * kStep + x, key, h), ds(l, j, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
     const auto add = [&](Func sum, RDom i, Func strip, Input<Buffer<float, 4>>& rows) {
       i.where(query_at(t, i) < query_count);
       const Expr vector = min(u * kVectors + j, min(rows.dim(1).extent(), kMaxVectors) - 1);
       sum(l, j, x, y, u, b, t, n, h) = 0.0f;
       sum(l, j, x, y, u, b, t, n, h) =
-          fused_multiply_add(strip(i % kLanes, i / kLanes, y * kStep + x, b, t, n, h),
-                             rows(l, vector, query_at(t, i), h), sum(l, j, x, y, u, b, t, n, h));
+          fma_f32(strip(i % kLanes, i / kLanes, y * kStep + x, b, t, n, h),
+                  rows(l, vector, query_at(t, i), h), sum(l, j, x, y, u, b, t, n, h));
     };
     add(dk, qk, ds, q);
     add(dv, qv, p, dout);

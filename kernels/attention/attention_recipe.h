@@ -1,9 +1,12 @@
 // Expressions and layouts that the tiled attention kernels share. Needs Halide; stateless.
 #pragma once
 
+#include "kernels/fma.h"
+#include "kernels/pairwise_sum.h"
+#include "kernels/reduce/extremum.h"
+
 #include <Halide.h>
 
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -17,16 +20,10 @@ constexpr int kStep = 8;  // keys, or elements of a row, in a tile: with 2 vecto
 constexpr int kUnrolled = 4;  // steps of a sum whose addresses are one and constants
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr& b,
-                                const Halide::Expr& c);
-Halide::Expr larger(const Halide::Expr& a, const Halide::Expr& b);
-
 // value, or 0 for -infinity (the largest score of a row without any): scores less it are not NaN.
-Halide::Expr finite_or_zero(const Halide::Expr& value);
-
-// `count` terms (a power of two) combined pairwise, as a tree.
-Halide::Expr reduce_terms(int count, const std::function<Halide::Expr(int)>& term,
-                          Halide::Expr (*combine)(const Halide::Expr&, const Halide::Expr&));
+inline Halide::Expr finite_or_zero(const Halide::Expr& value) {
+  return select(eq(value, -kInfinity), 0.0f, value);
+}
 
 template <class Tensor>
 void set_mins(Tensor& tensor) {

@@ -84,8 +84,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
     k = RDom(0, kUnrolled, 0, depth / kUnrolled, "k");
     const Expr step = k.y * kUnrolled + k.x;
     dot(l, j, c, b, t, h) = 0.0f;
-    dot(l, j, c, b, t, h) = fused_multiply_add(keys(step, min(b * block + c, key_count - 1), h),
-                                               qs(l, j, step, t, h), dot(l, j, c, b, t, h));
+    dot(l, j, c, b, t, h) = fma_f32(keys(step, min(b * block + c, key_count - 1), h),
+                                    qs(l, j, step, t, h), dot(l, j, c, b, t, h));
     js = RDom(0, kStep, 0, block / kStep, "js");
     js.where(b * block + js.y * kStep < tile_limit());
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
@@ -124,13 +124,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
     kk_rest.where(whole + kk_rest < seen);
     pv(l, j, e, x, b, t, h) = 0.0f;
     for (const Expr& at : {kk.y * kUnrolled + kk.x, whole + kk_rest}) {
-      pv(l, j, e, x, b, t, h) = fused_multiply_add(values(e, x, b * block + at, h),
-                                                   p(l, j, at, b, t, h), pv(l, j, e, x, b, t, h));
+      pv(l, j, e, x, b, t, h) =
+          fma_f32(values(e, x, b * block + at, h), p(l, j, at, b, t, h), pv(l, j, e, x, b, t, h));
     }
   }
 
-  Expr combined(Func& partial, Expr (*combine)(const Expr&, const Expr&)) {
-    return reduce_terms(
+  Expr combined(Func& partial, const Combination& combine) {
+    return pairwise(
         kStep, [&](int i) { return Expr(partial(l, j, i, b, t, h)); }, combine);
   }
 

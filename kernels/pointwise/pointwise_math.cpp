@@ -40,7 +40,6 @@ Expr ne(const Expr& a, const Expr& b) {
   return a.type().is_float() ? relation("isnotequal", a, b) : a != b;
 }
 
-Expr fma_f32(const Expr& a, const Expr& b, const Expr& c) { return exact("fma", {a, b, c}); }
 Expr rint_f32(const Expr& x) { return exact("rint", {x}); }
 Expr trunc_f32(const Expr& x) { return exact("trunc", {x}); }
 

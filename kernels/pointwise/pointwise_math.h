@@ -7,7 +7,11 @@
 // floats: see pointwise_test.cpp.
 #pragma once
 
+#include "kernels/fma.h"
+
 #include <Halide.h>
+
+#include <initializer_list>
 
 namespace ballast::kernels {
 
@@ -18,8 +22,8 @@ Halide::Expr le(const Halide::Expr& a, const Halide::Expr& b);
 Halide::Expr eq(const Halide::Expr& a, const Halide::Expr& b);
 Halide::Expr ne(const Halide::Expr& a, const Halide::Expr& b);
 
-// a b + c, rounded once.
-Halide::Expr fma_f32(const Halide::Expr& a, const Halide::Expr& b, const Halide::Expr& c);
+// By Horner's rule, the highest power first.
+Halide::Expr polynomial(const Halide::Expr& x, std::initializer_list<float> coefficients);
 // The whole number nearest to x, halves to the even one; and toward zero.
 Halide::Expr rint_f32(const Halide::Expr& x);
 Halide::Expr trunc_f32(const Halide::Expr& x);

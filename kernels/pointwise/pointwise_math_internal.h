@@ -3,7 +3,6 @@
 
 #include "kernels/pointwise/pointwise_math.h"
 
-#include <initializer_list>
 #include <limits>
 
 namespace ballast::kernels {
@@ -17,8 +16,6 @@ constexpr float kLog2E = 1.44269504088896341f;
 constexpr float kLn2High = 0.693145752f;
 constexpr float kLn2Low = 1.42860677e-6f;
 
-// By Horner's rule, the highest power first.
-Halide::Expr polynomial(const Halide::Expr& x, std::initializer_list<float> coefficients);
 // The bits of a float, unsigned: overflow of signed integers is undefined in Halide and in C.
 Halide::Expr bits_of(const Halide::Expr& x);
 Halide::Expr as_float(const Halide::Expr& bits);

@@ -159,7 +159,7 @@ class RandomFloats : public RandomGenerator<RandomFloats> {
 
   void generate() {
     const Draw draw = [&](const PhiloxWords& words, int n) {
-      const Expr value = strict_float(fma(standard(words, n), scale, shift));
+      const Expr value = strict_float(fma_f32(standard(words, n), scale, shift));
       return kind.value() == "uniform" ? select(lt(limit, value), limit, value) : value;
     };
     define(out, out.dim(0).extent(), draw, as_drawn);

@@ -2,8 +2,6 @@
 
 #include "kernels/pointwise/pointwise_math.h"
 
-#include <initializer_list>
-
 namespace ballast::kernels {
 
 using Halide::cast;
@@ -25,21 +23,15 @@ Expr low_word(const Expr& wide) { return cast(UInt(32), wide); }
 Expr high_word(const Expr& wide) { return cast(UInt(32), wide >> 32); }
 Expr product(const Expr& a, const Expr& b) { return cast(UInt(64), a) * cast(UInt(64), b); }
 
-// Horner's scheme, highest coefficient first.
-Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
-  Expr sum;
-  for (float c : coefficients) sum = sum.defined() ? fma(sum, x, c) : Expr(c);
-  return sum;
-}
-
-// log(2^e (1 + m)) as in log_f32 (see there), but with fma and without its special cases.
+// log(2^e (1 + m)) by the polynomial of Cephes' logf. Not log_f32, whose bits may change: what a
+// state gives may not.
 Expr log_of_parts(const Expr& exponent, const Expr& m) {
   const Expr z = m * m;
   const Expr p = polynomial(m, {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f,
                                 -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
                                 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
-  const Expr tail = fma(-0.5f, z, fma(p * m, z, exponent * -2.12194440e-4f));
-  return fma(exponent, 0.693359375f, m + tail);
+  const Expr tail = fma_f32(-0.5f, z, fma_f32(p * m, z, exponent * -2.12194440e-4f));
+  return fma_f32(exponent, 0.693359375f, m + tail);
 }
 
 // log(1 - below) for 1 - below in [2^-126, 1], `value` being 1 - below rounded. Near 1 that has
@@ -59,11 +51,6 @@ Expr flipped(const Expr& value, const Expr& quadrant) {
 }
 
 }  // namespace
-
-Expr fma(const Expr& a, const Expr& b, const Expr& c) {
-  using Halide::Internal::Call;
-  return Call::make(Float(32), "fma", {a, b, c}, Call::PureExtern);
-}
 
 // The words stay in the low halves of 64 bits, whatever is in the upper ones, from the first round
 // to the last: a product then is one instruction and its upper half a shift, and vectors are
@@ -102,7 +89,7 @@ Expr upper_24(const Expr& word) { return cast<int32_t>(word >> 8); }
 
 std::array<Expr, 2> normal_pair(const Expr& a, const Expr& b) {
   // u in (0, 1]: the smallest, 2^-33, gives the largest radius, 6.77.
-  const auto unit = [](const Expr& word) { return fma(cast<float>(word), 0x1p-32f, 0x1p-33f); };
+  const auto unit = [](const Expr& word) { return fma_f32(cast<float>(word), 0x1p-32f, 0x1p-33f); };
   const Expr radius = sqrt(-2.0f * log_below_one(unit(a), unit(~a)));
   // The angle b / 2^32 of a turn: the nearest quarter and the rest, at most 1/8 of a turn.
   const Expr quarter = (b + u32(1u << 29)) >> 30;
@@ -111,10 +98,10 @@ std::array<Expr, 2> normal_pair(const Expr& a, const Expr& b) {
   const Expr z = x * x;
   // Cephes' polynomials.
   const Expr sine =
-      fma(polynomial(z, {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f}) * z, x, x);
-  const Expr cosine =
-      fma(polynomial(z, {2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f}) * z,
-          z, fma(-0.5f, z, 1.0f));
+      fma_f32(polynomial(z, {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f}) * z, x, x);
+  const Expr cosine = fma_f32(
+      polynomial(z, {2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f}) * z, z,
+      fma_f32(-0.5f, z, 1.0f));
   const Expr is_odd = (quarter & u32(1)) != u32(0);
   return {radius * flipped(select(is_odd, sine, cosine), quarter + u32(1)),
           radius * flipped(select(is_odd, cosine, sine), quarter)};

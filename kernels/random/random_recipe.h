@@ -44,6 +44,4 @@ Halide::Expr truncated_normal(const Halide::Expr& word);
 // floor(word * count / 2^32) for a u32 count.
 Halide::Expr below(const Halide::Expr& count, const Halide::Expr& word);
 
-Halide::Expr fma(const Halide::Expr& a, const Halide::Expr& b, const Halide::Expr& c);
-
 }  // namespace ballast::kernels
