@@ -31,8 +31,16 @@ const Row& row_of(DType dtype) {
 
 }  // namespace
 
-int64_t TensorType::elements() const {
+int64_t elements_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+AxisSplit split_around(const Shape& shape, size_t axis) {
+  AxisSplit split;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    (d < axis ? split.outer : d == axis ? split.axis : split.inner) *= shape[d];
+  }
+  return split;
 }
 
 uint64_t TensorType::bytes() const { return static_cast<uint64_t>(elements()) * size_of(dtype); }

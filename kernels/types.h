@@ -21,11 +21,21 @@ enum class DType : int {
 
 using Shape = std::vector<int64_t>;  // row-major extents; empty for a scalar
 
+int64_t elements_of(const Shape& shape);
+
+// A dense tensor seen around one of its axes.
+struct AxisSplit {
+  int64_t outer = 1, axis = 1, inner = 1;
+
+  int64_t elements() const { return outer * axis * inner; }
+};
+AxisSplit split_around(const Shape& shape, size_t axis);
+
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
 
-  int64_t elements() const;
+  int64_t elements() const { return elements_of(shape); }
   uint64_t bytes() const;
   bool operator==(const TensorType& o) const { return dtype == o.dtype && shape == o.shape; }
   bool operator!=(const TensorType& o) const { return !(*this == o); }

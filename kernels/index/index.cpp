@@ -10,35 +10,23 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-int64_t product(const Shape& shape, size_t begin, size_t end) {
-  int64_t result = 1;
-  for (size_t d = begin; d < end; ++d) result *= shape[d];
-  return result;
+// `count` rows in place of the axis.
+Operand rows_of(const AxisSplit& split, uint32_t slot, DType dtype, int64_t count) {
+  const int64_t inner = split.inner;
+  return {slot, dtype, {inner, count, split.outer}, {1, inner, inner * count}, {}};
 }
 
-// [outer][axis][inner]
-struct Rows {
-  int64_t outer, rows, inner;
-  Rows(const Shape& shape, size_t axis)
-      : outer(product(shape, 0, axis)),
-        rows(shape[axis]),
-        inner(product(shape, axis + 1, shape.size())) {}
-  Operand operand(uint32_t slot, DType dtype, int64_t count) const {
-    return {slot, dtype, {inner, count, outer}, {1, inner, inner * count}, {}};
-  }
-};
-
 // Indices as 32-bit words: [word][x][i][o].
-Operand numbers_of(uint32_t slot, const TensorType& indices, Picks picks, const Rows& rows) {
+Operand numbers_of(uint32_t slot, const TensorType& indices, Picks picks, const AxisSplit& split) {
   const int64_t words = indices.dtype == DType::kI64 ? 2 : 1;
   if (picks == Picks::kRows) {
     return {slot, DType::kI32, {words, 1, indices.elements(), 1}, {1, 0, words, 0}, {}};
   }
-  const int64_t count = indices.elements() / (rows.outer * rows.inner);
+  const int64_t count = indices.elements() / (split.outer * split.inner);
   return {slot,
           DType::kI32,
-          {words, rows.inner, count, rows.outer},
-          {1, words, words * rows.inner, words * rows.inner * count},
+          {words, split.inner, count, split.outer},
+          {1, words, words * split.inner, words * split.inner * count},
           {}};
 }
 
@@ -64,18 +52,18 @@ std::vector<HostArg> choose_chunks(DeviceClass device_class, int64_t lanes, int6
 }
 
 // Rows of one element, picked by the same numbers everywhere.
-void record_gather_lanes(Recorder& recorder, const Rows& rows, const Operand& numbers) {
+void record_gather_lanes(Recorder& recorder, const AxisSplit& split, const Operand& numbers) {
   // A group: some rows of the table at a time, which stay in the first cache, and 16 numbers at a
   // time for all of them.
-  const int64_t count = numbers.extents[2], chunk_o = std::min<int64_t>(rows.outer, 8);
+  const int64_t count = numbers.extents[2], chunk_o = std::min<int64_t>(split.outer, 8);
   const int64_t steps = (count + kLanes - 1) / kLanes;
   const int64_t chunk_i = std::min(steps, 256 / chunk_o);
   const auto operand = [&](uint32_t slot, int64_t extent) -> Operand {
-    return {slot, DType::kI32, {extent, rows.outer}, {1, extent}, {}};
+    return {slot, DType::kI32, {extent, split.outer}, {1, extent}, {}};
   };
   recorder.call(
       aot_kernel("gather_lanes_4", DeviceClass::kCpu), "gather_lanes_4",
-      {operand(0, rows.rows), numbers, int32(chunk_i), int32(chunk_o), operand(2, count)});
+      {operand(0, split.axis), numbers, int32(chunk_i), int32(chunk_o), operand(2, count)});
 }
 
 }  // namespace
@@ -84,30 +72,30 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
                  const TensorType& indices, size_t axis, const TensorType& output) {
   if (output.elements() == 0) return {};
   Recorder recorder;
-  Rows rows(table.shape, axis);
+  AxisSplit split = split_around(table.shape, axis);
   uint64_t bytes = size_of(output.dtype);
-  if (rows.rows == 0) {  // every index lies outside
+  if (split.axis == 0) {  // every index lies outside
     record_fill(recorder, device_class, bytes, output.shape, {}, dense_view(2, output.shape));
     return recorder.finish();
   }
-  while (picks == Picks::kRows && bytes < 4 && rows.inner % 2 == 0) {
+  while (picks == Picks::kRows && bytes < 4 && split.inner % 2 == 0) {
     bytes *= 2;
-    rows.inner /= 2;
+    split.inner /= 2;
   }
   const bool has_vectors =
-      device_class == DeviceClass::kCpu && picks == Picks::kRows && rows.inner >= kLanes;
-  const Operand numbers = numbers_of(1, indices, picks, rows);
-  if (device_class == DeviceClass::kCpu && picks == Picks::kRows && bytes == 4 && rows.inner == 1 &&
-      numbers.extents[2] >= kLanes) {
-    record_gather_lanes(recorder, rows, numbers);
+      device_class == DeviceClass::kCpu && picks == Picks::kRows && split.inner >= kLanes;
+  const Operand numbers = numbers_of(1, indices, picks, split);
+  if (device_class == DeviceClass::kCpu && picks == Picks::kRows && bytes == 4 &&
+      split.inner == 1 && numbers.extents[2] >= kLanes) {
+    record_gather_lanes(recorder, split, numbers);
     return recorder.finish();
   }
-  std::vector<HostArg> args{rows.operand(0, raw_type(bytes), rows.rows), numbers};
+  std::vector<HostArg> args{rows_of(split, 0, raw_type(bytes), split.axis), numbers};
   const std::vector<HostArg> chunks = choose_chunks(device_class, has_vectors ? kLanes : 1,
-                                                    rows.inner, numbers.extents[2], rows.outer);
+                                                    split.inner, numbers.extents[2], split.outer);
   args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
-  args.emplace_back(rows.operand(2, raw_type(bytes), numbers.extents[2]));
-  const bool streams = has_vectors && bytes == 4 && rows.inner % kLanes == 0 &&
+  args.emplace_back(rows_of(split, 2, raw_type(bytes), numbers.extents[2]));
+  const bool streams = has_vectors && bytes == 4 && split.inner % kLanes == 0 &&
                        output.bytes() >= static_cast<uint64_t>(streamed_move_bytes());
   const std::string kernel =
       fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
@@ -165,40 +153,40 @@ Plan plan_scatter_add(DeviceClass device_class, Picks picks, bool has_table,
     record_fill(recorder, device_class, bytes, output.shape, {}, target);
   }
   if (updates.elements() == 0) return recorder.finish();
-  const Rows rows(output.shape, axis);
-  const Operand numbers = numbers_of(first, indices, picks, rows);
+  const AxisSplit split = split_around(output.shape, axis);
+  const Operand numbers = numbers_of(first, indices, picks, split);
   const Scatter scatter{device_class, std::string("scatter_add_") + name_of(output.dtype), numbers,
-                        rows.operand(first + 1, output.dtype, numbers.extents[2]),
-                        rows.operand(first + 2, output.dtype, rows.rows)};
+                        rows_of(split, first + 1, output.dtype, numbers.extents[2]),
+                        rows_of(split, first + 2, output.dtype, split.axis)};
   const bool has_vectors = device_class == DeviceClass::kCpu && picks == Picks::kRows;
-  const int64_t whole = has_vectors ? rows.inner / kLanes * kLanes : 0;
+  const int64_t whole = has_vectors ? split.inner / kLanes * kLanes : 0;
   scatter.record(recorder, kLanes, 0, whole);
-  scatter.record(recorder, 1, whole, rows.inner - whole);
+  scatter.record(recorder, 1, whole, split.inner - whole);
   return recorder.finish();
 }
 
 Plan plan_one_hot(DeviceClass device_class, const TensorType& indices, size_t axis, double on,
                   double off, const TensorType& output) {
   if (output.elements() == 0) return {};
-  const Rows rows(output.shape, axis);
+  const AxisSplit split = split_around(output.shape, axis);
   const uint64_t bytes = size_of(output.dtype);
   const int64_t words = indices.dtype == DType::kI64 ? 2 : 1;
   const Bits on_bits = bits_of(on, output.dtype), off_bits = bits_of(off, output.dtype);
   std::vector<HostArg> args{Operand{0,
                                     DType::kI32,
-                                    {words, 1, rows.inner, rows.outer},
-                                    {1, 0, words, words * rows.inner},
+                                    {words, 1, split.inner, split.outer},
+                                    {1, 0, words, words * split.inner},
                                     {}},
                             on_bits.low, on_bits.high, off_bits.low, off_bits.high};
   const bool has_vectors =
-      device_class == DeviceClass::kCpu && rows.inner == 1 && rows.rows >= kLanes;
+      device_class == DeviceClass::kCpu && split.inner == 1 && split.axis >= kLanes;
   const std::vector<HostArg> chunks =
-      choose_chunks(device_class, has_vectors ? kLanes : 1, rows.rows, rows.inner, rows.outer);
+      choose_chunks(device_class, has_vectors ? kLanes : 1, split.axis, split.inner, split.outer);
   args.insert(args.end(), chunks.begin(), chunks.end());
   args.emplace_back(Operand{1,
                             raw_type(bytes),
-                            {rows.rows, rows.inner, rows.outer},
-                            {rows.inner, 1, rows.inner * rows.rows},
+                            {split.axis, split.inner, split.outer},
+                            {split.inner, 1, split.inner * split.axis},
                             {}});
   const std::string kernel = "one_hot_" + std::to_string(bytes);
   Recorder recorder;

@@ -79,7 +79,7 @@ JitKernel build(DeviceClass device_class, const FusedPointwise& fused, const Loo
 
 Plan make_plan(DeviceClass device_class, const FusedPointwise& fused, InputStrides strides) {
   const Shape& shape = fused.steps[fused.outputs[0]].type.shape;
-  if (TensorType{DType::kU8, shape}.elements() == 0) return {};
+  if (elements_of(shape) == 0) return {};
   strides.resize(strides.size() + fused.outputs.size(), broadcast_strides("fused", shape, shape));
   const Loops loops = make_loops(device_class, shape, strides);
   Recorder recorder;

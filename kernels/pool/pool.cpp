@@ -16,9 +16,6 @@ constexpr int64_t kPoolGroups = 16;  // work-groups, if there is enough to do
 
 Shape x_shape(const PoolConfig& c) { return {c.planes, c.height, c.width}; }
 Shape y_shape(const PoolConfig& c) { return {c.planes, c.out_h(), c.out_w()}; }
-bool is_empty(const Shape& shape) {
-  return std::find(shape.begin(), shape.end(), 0) != shape.end();
-}
 
 // The parameters that all kernels begin with; `result` is what they fill.
 std::vector<HostArg> geometry(const PoolConfig& c, const Shape& result) {
@@ -242,7 +239,7 @@ int64_t PoolConfig::out_w() const {
 
 Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
-  if (is_empty(y)) return {};
+  if (elements_of(y) == 0) return {};
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
@@ -259,7 +256,7 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
 
 Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
-  if (is_empty(x)) return {};
+  if (elements_of(x) == 0) return {};
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs_grad", c,
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
@@ -284,7 +281,7 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
 
 Plan plan_max_pool2d_grad_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
-  if (is_empty(y)) return {};
+  if (elements_of(y) == 0) return {};
   Recorder recorder;
   call(recorder, device_class, "max_pool_other", geometry(c, y),
        {f32(1, x), f32(0, {c.planes, c.height * c.width}), f32(2, y)});
@@ -293,7 +290,7 @@ Plan plan_max_pool2d_grad_grad(DeviceClass device_class, const PoolConfig& c) {
 
 Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
-  if (is_empty(y)) return {};
+  if (elements_of(y) == 0) return {};
   if (is_whole_plane(device_class, c)) return plan_plane_average(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
@@ -311,7 +308,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
 
 Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
-  if (is_empty(x)) return {};
+  if (elements_of(x) == 0) return {};
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }

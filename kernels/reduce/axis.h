@@ -14,10 +14,10 @@ class AxisView {
   // `axis` counts from 0.
   AxisView(DeviceClass device_class, const Shape& shape, int64_t axis);
 
-  bool is_empty() const { return outer_ * axis_ * inner_ == 0; }
+  bool is_empty() const { return split_.elements() == 0; }
   bool is_rows() const { return is_rows_; }
-  int64_t length() const { return axis_; }
-  int64_t lines() const { return outer_ * inner_; }
+  int64_t length() const { return split_.axis; }
+  int64_t lines() const { return split_.outer * split_.inner; }
   int32_t rows_per_group() const;
   // For kernels that write results of this shape once, from values and not in the buffers of
   // inputs.
@@ -33,10 +33,8 @@ class AxisView {
   Operand per_line(uint32_t slot, DType dtype = DType::kF32) const;
 
  private:
-  AxisView(DeviceClass device_class, int64_t outer, int64_t axis, int64_t inner);
-
   DeviceClass device_class_;
-  int64_t outer_, axis_, inner_;
+  AxisSplit split_;
   bool is_rows_;
 };
 

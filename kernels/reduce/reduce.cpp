@@ -44,12 +44,8 @@ int64_t product(const std::vector<Group>& groups, size_t begin, size_t end) {
   return n;
 }
 
-// A dense tensor seen around one reduced group.
-struct View {
-  int64_t outer = 1, axis = 1, inner = 1;
-};
-
-View view_around(const std::vector<Group>& groups, size_t axis) {
+// The tensor seen around one reduced group.
+AxisSplit view_around(const std::vector<Group>& groups, size_t axis) {
   return {product(groups, 0, axis), groups[axis].extent, product(groups, axis + 1, groups.size())};
 }
 
@@ -72,27 +68,26 @@ struct Reduction {
 
 // How many chunks of the axis are reduced on their own, so that few long reductions keep all cores
 // busy. `parts`: the independent pieces of work there are anyway.
-int64_t chunk_count(DeviceClass device_class, const View& view, int64_t parts) {
+int64_t chunk_count(DeviceClass device_class, const AxisSplit& view, int64_t parts) {
   const bool is_cpu = device_class == DeviceClass::kCpu;
   const int64_t elements_per_chunk = is_cpu ? 16384 : 2048;
   const int64_t enough = is_cpu ? 4 : 256;
   if (parts >= enough) return 1;
-  const int64_t elements = view.outer * view.axis * view.inner;
-  const int64_t wanted = std::min(enough / parts, elements / (parts * elements_per_chunk));
+  const int64_t wanted = std::min(enough / parts, view.elements() / (parts * elements_per_chunk));
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(view.axis, 1));
 }
 
 constexpr int64_t kRowStep = 64;  // ReduceRows::kStep
 
 // How many columns a CPU's work-group takes: as in ReduceColumns.
-int64_t columns_per_group(const View& view) {
+int64_t columns_per_group(const AxisSplit& view) {
   return view.inner % 256 == 0 || view.inner >= 1000 ? 256 : 64;
 }
 
 // One launch: `view` in slot `from` (or of the chain's inputs) to [outer, chunks, inner] in slot
 // `to` (to [outer, chunks] for rows: the chunks of a row side by side).
-void reduce_once(Recorder& recorder, const Reduction& reduction, const View& view, uint32_t from,
-                 uint32_t to, int64_t chunks, int64_t chunk, float divisor) {
+void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit& view,
+                 uint32_t from, uint32_t to, int64_t chunks, int64_t chunk, float divisor) {
   const bool is_rows = view.inner == 1;
   const size_t first = is_rows ? 1 : 0;  // without `inner`
   const auto operand = [&](uint32_t slot, DType dtype, std::vector<int64_t> extents,
@@ -141,7 +136,7 @@ struct Chunking {
 constexpr int64_t kLongestChain = 4096, kChain = 2048;
 
 // `is_of_totals`: of what an earlier launch left, which is little.
-Chunking choose_chunking(const Reduction& reduction, const View& view, bool is_of_totals) {
+Chunking choose_chunking(const Reduction& reduction, const AxisSplit& view, bool is_of_totals) {
   const DeviceClass device_class = reduction.device_class;
   const bool is_rows = view.inner == 1;
   const int64_t by_group = device_class == DeviceClass::kCpu ? columns_per_group(view) : 64;
@@ -160,7 +155,7 @@ Chunking choose_chunking(const Reduction& reduction, const View& view, bool is_o
 }
 
 // One reduced group; long ones in several launches through the workspace.
-Plan plan_single(const Reduction& reduction, const View& view, float divisor,
+Plan plan_single(const Reduction& reduction, const AxisSplit& view, float divisor,
                  bool is_of_totals = false) {
   Recorder recorder;
   const Chunking chunking = choose_chunking(reduction, view, is_of_totals);
@@ -169,14 +164,14 @@ Plan plan_single(const Reduction& reduction, const View& view, float divisor,
   reduce_once(recorder, reduction, view, 0, output, chunking.count, chunking.size,
               is_last ? divisor : 1);
   if (is_last) return recorder.finish();
-  const View totals{view.outer, chunking.count, view.inner};
+  const AxisSplit totals{view.outer, chunking.count, view.inner};
   Reduction of_totals = reduction;
   of_totals.prologue = nullptr;
   PlanBuilder builder(output + 1);
   std::vector<uint32_t> slots(output + 1);
   std::iota(slots.begin(), slots.end(), 0);
-  slots.back() = builder.add_region(
-      static_cast<uint64_t>(totals.outer * totals.axis * totals.inner) * size_of(reduction.dtype));
+  slots.back() =
+      builder.add_region(static_cast<uint64_t>(totals.elements()) * size_of(reduction.dtype));
   builder.append(recorder.finish(), slots);
   builder.append(plan_single(of_totals, totals, divisor, true), {slots.back(), output});
   return builder.finish();
@@ -191,7 +186,7 @@ Plan plan_staged(Reduction reduction, std::vector<Group> groups, const std::vect
   std::vector<uint32_t> slots(output + 1);
   std::iota(slots.begin(), slots.end(), 0);
   for (size_t i = reduced.size(); i-- > 0;) {
-    const View view = view_around(groups, reduced[i]);
+    const AxisSplit view = view_around(groups, reduced[i]);
     const bool is_last = i == 0;
     const auto bytes = static_cast<uint64_t>(view.outer * view.inner) * size_of(reduction.dtype);
     slots.back() = is_last ? output : builder.add_region(bytes);
@@ -233,10 +228,10 @@ std::vector<int64_t> strides_in_view(const Shape& input, const Shape& whole,
                                      const std::vector<int64_t>& axes) {
   const std::vector<Group> groups = group_axes(whole, axes);
   const std::vector<size_t> reduced = reduced_groups(groups);
-  if (reduced.empty() || TensorType{DType::kU8, whole}.elements() == 0) return {};
+  if (reduced.empty() || elements_of(whole) == 0) return {};
   const Group& axis = groups[reduced.back()];
   // Less than a vector is reduced element by element, which no chain should be computed for.
-  const View view = view_around(groups, reduced.back());
+  const AxisSplit view = view_around(groups, reduced.back());
   if ((view.inner == 1 ? view.axis : view.inner) < kLanes) return {};
   const std::vector<int64_t> strides = broadcast_strides("fused_reduce", input, whole);
   std::vector<int64_t> merged;
@@ -252,12 +247,7 @@ std::vector<int64_t> strides_in_view(const Shape& input, const Shape& whole,
 
 Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
               int64_t axis) {
-  const Shape& shape = input.shape;
-  View view;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const auto at = static_cast<int64_t>(d);
-    (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= shape[d];
-  }
+  const AxisSplit view = split_around(input.shape, static_cast<size_t>(axis));
   if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
   const bool is_rows = view.inner == 1;
   Recorder recorder;
@@ -334,11 +324,7 @@ Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
 Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis, bool is_exclusive,
                  bool is_reverse) {
   if (type.elements() == 0) return {};
-  View view;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    const auto at = static_cast<int64_t>(d);
-    (at < axis ? view.outer : at == axis ? view.axis : view.inner) *= type.shape[d];
-  }
+  const AxisSplit view = split_around(type.shape, static_cast<size_t>(axis));
   const bool is_cpu = device_class == DeviceClass::kCpu;
   const bool by_rows = is_cpu && view.inner == 1 && view.axis >= kLanes && size_of(type.dtype) == 4;
   const std::string kernel =

@@ -68,7 +68,7 @@ struct Rows {
       fail(Code::kInvalidArgument, "[fused_rows] no rows of whole vectors: {}", to_string(shape));
     }
     length = shape.back();
-    count = TensorType{DType::kU8, shape}.elements() / length;
+    count = elements_of(shape) / length;
     for (const TensorType& input : fused.inputs) {
       const auto step = row_stride(input.shape, shape);
       if (!step) {

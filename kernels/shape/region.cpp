@@ -292,7 +292,7 @@ void record_part(Recorder& recorder, Move move) {
 
 void record_copy(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  const View& from, const View& to) {
-  if (TensorType{DType::kU8, shape}.elements() == 0) return;
+  if (elements_of(shape) == 0) return;
   Move move = make_move(device_class, bytes, shape, from, to);
   merge_pairs(move, 4);
   for_each_part(std::move(move), [&](const Move& part) { record_part(recorder, part); });
@@ -300,7 +300,7 @@ void record_copy(Recorder& recorder, DeviceClass device_class, uint64_t bytes, c
 
 void record_fill(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  Bits value, const View& to) {
-  if (TensorType{DType::kU8, shape}.elements() == 0) return;
+  if (elements_of(shape) == 0) return;
   Move move = make_move(device_class, bytes, shape, to, to);
   merge_pairs(move, 4);
   for (uint64_t width = bytes; width < move.bytes; width *= 2) {
