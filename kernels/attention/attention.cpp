@@ -1,5 +1,6 @@
 // Chooses between the tiled kernels of CPUs (attention_tiles, attention_grad_tiles) and the general
 // ones, and lays out the workspace.
+#include "kernels/attention/attention_limits.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/registers.h"
@@ -12,15 +13,11 @@
 namespace ballast::kernels {
 namespace {
 
+using namespace attention;
 using device::Code;
 using device::fail;
 using Mask = AttentionConfig::Mask;
 
-constexpr int64_t kLanes = 16;
-constexpr int64_t kMaxDepth = 256;    // what the tiles have room for on their stack
-constexpr int64_t kQueries = 32;      // of a tile
-constexpr int64_t kChunk = 8;         // elements of a row that are registers at a time
-constexpr int64_t kKeyBlock = 64;     // attention_grad_tiles' `block`
 constexpr int64_t kGroups = 8;        // work-groups wanted of attention_grad_tiles
 constexpr int64_t kGroupVectors = 8;  // of queries, where work-groups add up parts of dq
 
@@ -90,7 +87,7 @@ class Builder {
 
   // [bh][row][chunk][element]
   Operand chunks(uint32_t slot, int64_t count, int64_t depth) const {
-    return dense(slot, {kChunk, depth / kChunk, count, groups});
+    return dense(slot, {kStep, depth / kStep, count, groups});
   }
 
   // [bh][row][vector][lane] of whole vectors.
@@ -154,7 +151,7 @@ class Builder {
     args.push_back(
         Operand{target,
                 DType::kF32,
-                {kLanes, 2, c.keys, ceil_div(c.queries, kQueries), c.heads, c.batch},
+                {kLanes, kVectors, c.keys, ceil_div(c.queries, kQueries), c.heads, c.batch},
                 {1, kLanes, kQueries, tiles == 1 ? 0 : per_tile, c.mask_heads == 1 ? 0 : per_head,
                  c.mask_batch == 1 ? 0 : per_head * c.mask_heads},
                 {}});
@@ -171,7 +168,7 @@ class Builder {
 bool fits_tiles(DeviceClass device_class, const AttentionConfig& c) {
   const int64_t smallest = std::min({c.queries, c.keys, c.depth, c.value_depth});
   return device_class == DeviceClass::kCpu && smallest > 0 &&
-         std::max(c.depth, c.value_depth) <= kMaxDepth;
+         std::max(c.depth, c.value_depth) <= kMaxVectors * kLanes;
 }
 
 // Queries in tiles of two vectors; the others are one of a single vector.
@@ -248,10 +245,10 @@ struct GradSums {
     const int64_t blocks = ceil_div(c.keys, kKeyBlock);
     part_keys = ceil_div(blocks, std::min(blocks, ceil_div(kGroups, b.groups))) * kKeyBlock;
     parts = ceil_div(c.keys, part_keys);
-    key_rows = ceil_div(std::max(depth, value_depth), 2 * kLanes) * part_keys;
+    key_rows = ceil_div(std::max(depth, value_depth), kQueries) * part_keys;
     row_count = 2 * key_rows + ceil_div(c.queries, kQueries) * depth;
-    operand = dense(b.allocate(b.groups * parts * row_count * 2 * kLanes),
-                    {kLanes, 2, row_count, parts, b.groups});
+    operand = dense(b.allocate(b.groups * parts * row_count * kQueries),
+                    {kLanes, kVectors, row_count, parts, b.groups});
   }
 
   // Writes dk or dv, rows from `first` on, to rows of whole vectors in slot `target`.
@@ -375,12 +372,14 @@ Plan plan_general_grad(const AttentionConfig& c) {
 Plan plan_attention(DeviceClass device_class, const AttentionConfig& config) {
   check(config);
   if (config.batch * config.heads * config.queries == 0) return {};
+  // The general kernels are built for GPUs only; CPUs run the same for what tiles have no room for.
   return fits_tiles(device_class, config) ? plan_tiles(config) : plan_general(config);
 }
 
 Plan plan_attention_grad(DeviceClass device_class, const AttentionConfig& config) {
   check(config);
   if (config.batch * config.heads == 0) return {};
+  // As above.
   return fits_tiles(device_class, config) ? plan_grad_tiles(config) : plan_general_grad(config);
 }
 

@@ -32,7 +32,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
-  GeneratorParam<int> block{"block", 64};
+  GeneratorParam<int> block{"block", kKeyBlock};
   GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
   GeneratorParam<int> held{"held", kStep};  // of a step, whose sums are in registers at a time
 

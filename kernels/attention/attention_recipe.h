@@ -1,6 +1,7 @@
 // Expressions and layouts that the tiled attention kernels share. Needs Halide; stateless.
 #pragma once
 
+#include "kernels/attention/attention_limits.h"
 #include "kernels/fma.h"
 #include "kernels/pairwise_sum.h"
 #include "kernels/reduce/extremum.h"
@@ -12,11 +13,6 @@
 
 namespace ballast::kernels::attention {
 
-constexpr int kLanes = 16;
-constexpr int kMaxVectors = 16;  // of a row that the tiles' stack has room for: 256 elements
-constexpr int kVectors = 2;      // of queries in a tile
-constexpr int kQueries = kVectors * kLanes;
-constexpr int kStep = 8;  // keys, or elements of a row, in a tile: with 2 vectors, 16 accumulators
 constexpr int kUnrolled = 4;  // steps of a sum whose addresses are one and constants
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

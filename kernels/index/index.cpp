@@ -1,5 +1,6 @@
 #include "kernels/index/index.h"
 
+#include "kernels/lanes.h"
 #include "kernels/shape/region.h"
 #include "kernels/streaming.h"
 
@@ -7,8 +8,6 @@
 
 namespace ballast::kernels {
 namespace {
-
-constexpr int64_t kLanes = 16;
 
 // `count` rows in place of the axis.
 Operand rows_of(const AxisSplit& split, uint32_t slot, DType dtype, int64_t count) {

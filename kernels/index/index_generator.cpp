@@ -5,6 +5,7 @@
 // element has its own. Of 64-bit numbers there are two words. A number n < 0 counts from the end;
 // what lies outside of the rows reads as 0 and writes nothing.
 #include "kernels/hints.h"
+#include "kernels/lanes.h"
 
 #include <string>
 #include <vector>
@@ -13,8 +14,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kLanes = 16;
 
 template <class Tensor>
 void set_any_layout(Tensor& tensor) {

@@ -1,4 +1,5 @@
 #include "kernels/kernels.h"
+#include "kernels/norm/norm_limits.h"
 #include "kernels/norm/norm_parts.h"
 #include "kernels/plan_builder.h"
 #include "kernels/pointwise/pointwise_ops.h"
@@ -27,9 +28,8 @@ bool is_fused(DeviceClass device_class, int64_t rows, int64_t length) {
 Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float epsilon) {
   const DeviceClass cpu = DeviceClass::kCpu;
   const AxisView view(cpu, {rows, length}, 1);
-  constexpr int64_t kStep = 64;  // of `whole_steps`
-  const std::string kernel =
-      fmt::format("{}_norm_{}{}", kind, length % kStep == 0 ? "whole_" : "", view.short_layout());
+  const std::string kernel = fmt::format(
+      "{}_norm_{}{}", kind, length % kRowStep == 0 ? "whole_" : "", view.short_layout());
   const bool is_rms = kind == "rms";
   const auto parameter = [&](uint32_t slot) { return Operand{slot, kF32, {length}, {1}, {}}; };
   std::vector<HostArg> args = {view.tensor(0), parameter(1), epsilon, view.rows_per_group()};
@@ -43,9 +43,9 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   return recorder.finish();
 }
 
-// Rows that a CPU's gradient kernel takes: LayerNormGrad::kBlock.
+// Rows that a CPU's gradient kernel takes.
 bool has_fused_grad(DeviceClass device_class, int64_t length) {
-  return device_class == DeviceClass::kCpu && length >= 64;
+  return device_class == DeviceClass::kCpu && length >= kNormGradBlock;
 }
 
 // How many rows share a part of dgamma and dbeta.

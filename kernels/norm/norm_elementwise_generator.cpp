@@ -1,6 +1,7 @@
 // The parts of the normalisations that touch every element on its own: applying moments, and the
 // gradient once its sums are known. Up to five nested loops with any strides, as in
 // elementwise_generator.h; the operands that repeat have stride 0.
+#include "kernels/norm/norm_limits.h"
 #include "kernels/pointwise/elementwise_generator.h"
 
 namespace ballast::kernels {
@@ -20,9 +21,8 @@ class NormElementwise : public Generator<Derived> {
   GeneratorInput<int> chunk_y{"chunk_y"};
 
  protected:
-  static constexpr int kDimensions = 5;
   using Operand = GeneratorInput<Buffer<>>;
-  Nest nest_ = make_nest(kDimensions);
+  Nest nest_ = make_nest(kNormLoops);
 
   bool is_rms() const { return kind.value() == "rms"; }
   Operand& tensor(const std::string& name) { return add(name, tensors_); }
@@ -32,7 +32,7 @@ class NormElementwise : public Generator<Derived> {
 
   void schedule_norm(GeneratorOutput<Buffer<>>& out) {
     const bool is_gpu = device_class.value() == "gpu";
-    for (int d = 0; d < kDimensions; ++d) {
+    for (int d = 0; d < kNormLoops; ++d) {
       out.dim(d).set_min(0);
       for (const auto* group : {&tensors_, &statistics_, &parameters_}) {
         for (Operand* operand : *group) operand->dim(d).set_min(0).set_stride(Expr());
@@ -62,7 +62,7 @@ class NormElementwise : public Generator<Derived> {
 
  private:
   Operand& add(const std::string& name, std::vector<Operand*>& group) {
-    group.push_back(this->template add_input<Buffer<>>(name, Float(32), kDimensions));
+    group.push_back(this->template add_input<Buffer<>>(name, Float(32), kNormLoops));
     return *group.back();
   }
 
@@ -73,7 +73,7 @@ class NormElementwise : public Generator<Derived> {
 class NormApply : public NormElementwise<NormApply> {
  public:
   Input<float> epsilon{"epsilon"};
-  Output<Buffer<>> y{"y", Float(32), kDimensions};
+  Output<Buffer<>> y{"y", Float(32), kNormLoops};
 
   void configure() {
     x_ = &tensor("x");
@@ -100,7 +100,7 @@ class NormApply : public NormElementwise<NormApply> {
 class NormDx : public NormElementwise<NormDx> {
  public:
   Input<float> count{"count"};
-  Output<Buffer<>> dx{"dx", Float(32), kDimensions};
+  Output<Buffer<>> dx{"dx", Float(32), kNormLoops};
 
   void configure() {
     dy_ = &tensor("dy");

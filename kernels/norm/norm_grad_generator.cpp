@@ -1,5 +1,7 @@
 // The parts of the normalisations' gradients that fold lines, and for CPUs whole layers in one
 // kernel.
+#include "kernels/lanes.h"
+#include "kernels/norm/norm_limits.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
 #include "kernels/reduce/prefetch.h"
@@ -79,10 +81,9 @@ class NormSums : public GradientSums<NormSums> {
 
 // dx = rstd (dy' - mean(dy') - x' mean(dy' x')) for rows on CPUs; and of each group of rows, which
 // is near at hand then, the sums of dy x' and dy, parts of dgamma and dbeta. Rows have at least
-// kBlock elements.
+// kNormGradBlock elements.
 class LayerNormGrad : public GradientSums<LayerNormGrad> {
  public:
-  static constexpr int kVector = 16, kBlock = 64;
   Output<Buffer<>> dx{"dx", Float(32)};
 
   void configure() {
@@ -137,12 +138,12 @@ class LayerNormGrad : public GradientSums<LayerNormGrad> {
     *result_ = result;
 
     set_first_mins(result);
-    result.split(i, block, inner, kBlock, TailStrategy::ShiftInwards)
-        .vectorize(inner, kVector)
+    result.split(i, block, inner, kNormGradBlock, TailStrategy::ShiftInwards)
+        .vectorize(inner, kLanes)
         .unroll(inner);
     total.compute_at(result, block).store_in(MemoryType::Stack);
-    total.bound_storage(i, kBlock).bound_storage(group, 1).vectorize(i, kVector).unroll(i);
-    total.update().reorder(i, steps).vectorize(i, kVector).unroll(i);
+    total.bound_storage(i, kNormGradBlock).bound_storage(group, 1).vectorize(i, kLanes).unroll(i);
+    total.update().reorder(i, steps).vectorize(i, kLanes).unroll(i);
     schedule.add_by_group(result, (rows + rows_per_group - 1) / rows_per_group);
   }
 

@@ -1,12 +1,11 @@
 #include "kernels/norm/norm_parts.h"
 
+#include "kernels/norm/norm_limits.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/reduce/axis.h"
 
 namespace ballast::kernels {
 namespace {
-
-constexpr size_t kDimensions = 5;  // NormElementwise::kDimensions
 
 enum class Follows { kTensor, kStatistic, kParameter };
 
@@ -22,7 +21,7 @@ Plan elementwise(DeviceClass device_class, const std::string& kernel, const Norm
   }
   strides.push_back(dense);
   Loops loops = make_loops(device_class, view.shape, strides);
-  while (loops.extents.size() < kDimensions) {
+  while (loops.extents.size() < kNormLoops) {
     for (auto& s : loops.strides) s.push_back(loops.extents.back() * s.back());
     loops.extents.push_back(1);
   }

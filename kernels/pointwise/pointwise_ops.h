@@ -2,15 +2,13 @@
 // Constant data; any thread.
 #pragma once
 
+#include "kernels/lanes.h"
 #include "kernels/types.h"
 
 #include <string>
 #include <vector>
 
 namespace ballast::kernels {
-
-// Elements per explicit vector: the widest that OpenCL C has.
-constexpr int kLanes = 16;
 
 enum class PointwiseRule {
   kFloat,    // f32, bf16, f16 -> the same

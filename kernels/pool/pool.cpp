@@ -1,5 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/lanes.h"
 #include "kernels/pool/pool_limits.h"
 
 #include <fmt/format.h>
@@ -218,7 +219,6 @@ bool is_grad_by_rows(DeviceClass device_class, const PoolConfig& c) {
 // `op`: max, which has an index too, or avg.
 void record_rows_grad(Recorder& recorder, const std::string& op, const PoolConfig& c,
                       const std::vector<Operand>& operands) {
-  constexpr int64_t kLanes = 16;
   std::vector<HostArg> args = geometry(c, x_shape(c));
   args.back() = static_cast<int32_t>(pitch_of_cells(c));
   args.emplace_back(static_cast<int32_t>(planes_of_group(c)));

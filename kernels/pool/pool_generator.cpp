@@ -1,5 +1,6 @@
 // Pooling over planes. One result per lane: along x in vectors of 16 on CPUs where a row has as
 // many, one per work-item on GPUs.
+#include "kernels/lanes.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 
@@ -11,8 +12,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kLanes = 16;
 
 template <class Derived>
 class PoolGenerator : public Generator<Derived> {

@@ -1,6 +1,7 @@
 // Averages of whole planes on CPUs, 16 planes at a time: each is summed into a vector, its last
 // elements with those masked that were counted already; the 16 vectors are transposed in registers,
 // and their sum is 16 averages. Planes of at least 16 elements, at least 16 of them.
+#include "kernels/lanes.h"
 #include "kernels/pairwise_sum.h"
 
 #include <Halide.h>
@@ -12,8 +13,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kLanes = 16;
 
 class PoolPlane : public Generator<PoolPlane> {
  public:

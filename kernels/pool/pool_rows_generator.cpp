@@ -9,6 +9,7 @@
 //
 // Lines and phases are on the stack, in the nearest cache. They hold many rows, because a vector
 // that is read from two that were just written waits until these have left the core.
+#include "kernels/lanes.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 
@@ -19,8 +20,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kLanes = 16;
 
 // What is folded: a sum, a maximum, or for the index of the maximum a pair of numbers that compare
 // as their places do (the larger key wins, the lower index among equal keys).

@@ -6,7 +6,7 @@
 // Element i takes word (i % 64) / 16 of block i / 64 * 16 + i % 16: 16 lanes of blocks give 64
 // words in order. The blocks' key is the state's first block. Numbers are counted in chunks, a row
 // of cursors each; `work` holds the rows, then the numbers by bucket.
-#include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/random/random_limits.h"
 #include "kernels/random/random_recipe.h"
 
 #include <functional>
@@ -17,9 +17,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kStrip = 4 * kLanes;
-constexpr int kMaxBuckets = 2048;
 
 Expr u32(const Expr& e) { return cast(UInt(32), e); }
 

@@ -1,5 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/random/random_limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +15,10 @@ int32_t high_word(int64_t value) { return static_cast<int32_t>(value >> 32); }
 Operand key_operand(uint32_t slot) { return {slot, DType::kI64, {2}, {1}, {}}; }
 Operand row(uint32_t slot, DType dtype, int64_t n) { return {slot, dtype, {n}, {1}, {}}; }
 
-// How many strips of 64 elements a work-group makes: some 10 us of work at least, and enough groups
+// How many strips a work-group makes: some 10 us of work at least, and enough groups
 // for all cores.
 int32_t strips_per_group(int64_t n) {
-  return static_cast<int32_t>(std::clamp<int64_t>(n / 64 / 16, 128, 1024));
+  return static_cast<int32_t>(std::clamp<int64_t>(n / kStrip / 16, 128, 1024));
 }
 
 // key, stream, strips, then `rest` in the generator's order.
@@ -88,12 +89,12 @@ Plan plan_dropout(DeviceClass device_class, int64_t n, int64_t stream, double ke
 }
 
 int64_t permutation_buckets(int64_t n) {
-  return n <= 2048 ? 1 : std::min<int64_t>(ceil_div(n, 1024), 2048);
+  return n <= 2048 ? 1 : std::min<int64_t>(ceil_div(n, 1024), kMaxBuckets);
 }
 
 Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream) {
   if (n == 0) return {};
-  const int64_t buckets = permutation_buckets(n), strips = ceil_div(n, 64);
+  const int64_t buckets = permutation_buckets(n), strips = ceil_div(n, kStrip);
   const int64_t chunk_strips = ceil_div(strips, buckets == 1 ? 1 : 16);
   const int64_t chunks = ceil_div(strips, chunk_strips), cells = chunks * buckets;
   Workspace workspace(2);
@@ -103,10 +104,8 @@ Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream
     return Operand{slot, DType::kI32, {buckets, chunks}, {1, buckets}, {}};
   };
   // A bucket of twice its mean is 30 standard deviations away, a chance of 10^-150 or less.
-  const int64_t bucket_strips = buckets == 1 ? strips : ceil_div(2 * n / buckets, 64) + 2;
-  SourceRules rules;
-  rules.may_alias = false;
-  Recorder recorder(rules);
+  const int64_t bucket_strips = buckets == 1 ? strips : ceil_div(2 * n / buckets, kStrip) + 2;
+  Recorder recorder(kNoAliases);
   const auto call = [&](const std::string& step, const std::vector<HostArg>& args) {
     const std::string kernel = "random_permutation_" + step;
     recorder.call(aot_kernel(kernel, device_class), kernel, args);

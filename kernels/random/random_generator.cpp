@@ -3,7 +3,7 @@
 // is a short scalar launch. (One loop with a guard would be cut within a vector, which Halide
 // writes as 16 conditional copies of everything.)
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/random/random_limits.h"
 #include "kernels/random/random_recipe.h"
 #include "kernels/shuffle.h"
 
@@ -31,8 +31,6 @@ class RandomGenerator : public Generator<Derived> {
   GeneratorInput<int> strips{"strips"};  // of kStrip elements, per work-group
 
  protected:
-  static constexpr int kStrip = 4 * kLanes;
-
   void define(Func out, const Expr& n, const Draw& draw, const Value& value) {
     add_draws(draw);
     if (is_gpu()) {

@@ -1,5 +1,6 @@
 #include "kernels/reduce/axis_recipe.h"
 
+#include "kernels/lanes.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/extremum.h"
 
@@ -18,10 +19,8 @@ using Halide::Var;
 
 namespace {
 
-constexpr int kVector = 16;
-constexpr int kUnroll = 4;                // vectors folded side by side
-constexpr int kStep = kUnroll * kVector;  // elements
-constexpr int kItems = 64;                // work-items of a GPU's group
+constexpr int kUnroll = kRowStep / kLanes;  // vectors folded side by side
+constexpr int kItems = 64;                  // work-items of a GPU's group
 const Var kLane("lane"), kPart("part");
 
 // The largest and the least of a line are two totals each.
@@ -140,14 +139,14 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
     const Expr column = steps_ * kItems + kLane;
     update(0, min(column, nest.length - 1), column < nest.length);
   } else {
-    const Expr steps = nest.length / kStep, whole = nest.length / kVector;
+    const Expr steps = nest.length / kRowStep, whole = nest.length / kLanes;
     steps_ = RDom(0, kUnroll, 0, steps, "steps");
-    update(steps_.x, (steps_.y * kUnroll + steps_.x) * kVector + kLane, Expr());
+    update(steps_.x, (steps_.y * kUnroll + steps_.x) * kLanes + kLane, Expr());
     if (!nest.has_whole_steps) {
       rest_ = RDom(0, whole - steps * kUnroll, "rest");
-      update(0, steps * kStep + rest_ * kVector + kLane, Expr());
-      tail_ = RDom(0, select(whole * kVector < nest.length, 1, 0), "tail");
-      update(1, nest.length - kVector + kLane + tail_, kLane >= kVector - nest.length % kVector);
+      update(0, steps * kRowStep + rest_ * kLanes + kLane, Expr());
+      tail_ = RDom(0, select(whole * kLanes < nest.length, 1, 0), "tail");
+      update(1, nest.length - kLanes + kLane + tail_, kLane >= kLanes - nest.length % kLanes);
     }
   }
   const auto combine = [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
@@ -160,7 +159,7 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
   Func across(total_.name() + "_across");
   across(kLane, row) =
       Tuple(nest.is_gpu ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
-  lane_fold_ = {LaneFold(across, nest.is_gpu ? kItems : kVector, {row}, combine)};
+  lane_fold_ = {LaneFold(across, nest.is_gpu ? kItems : kLanes, {row}, combine)};
   total_(row) = Tuple(values_of(terms, lane_fold_[0].total()));
   values_ = values_at(total_, nest.place());
 }
@@ -171,8 +170,8 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_
     split_rows(out, rows_per_group);
     if (is_tensor()) {
       if (nest.has_whole_steps) {
-        out.split(nest.r, nest.r, inner_, kStep, TailStrategy::RoundUp)
-            .vectorize(inner_, kVector)
+        out.split(nest.r, nest.r, inner_, kRowStep, TailStrategy::RoundUp)
+            .vectorize(inner_, kLanes)
             .unroll(inner_);
       } else {
         vectorize_row(out);
@@ -191,9 +190,9 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_
 AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, const Expr& is_dense)
     : nest_(nest),
       out_(out),
-      is_wide_(width >= kStep && is_dense),
-      is_vector_(width >= kVector && is_dense),
-      is_gather_(width >= kVector) {
+      is_wide_(width >= kColumns && is_dense),
+      is_vector_(width >= kLanes && is_dense),
+      is_gather_(width >= kLanes) {
   const auto split = [&](Stage stage, int block, TailStrategy tail) {
     stage.split(nest.i, block_, inner_, block, tail);
     if (!is_tensor()) return stage.reorder(inner_, block_, nest.o).gpu_blocks(block_, nest.o);
@@ -205,11 +204,11 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, co
     split(out, kItems, TailStrategy::GuardWithIf).gpu_threads(inner_);
     return;
   }
-  split(out.specialize(is_wide_), kStep, TailStrategy::ShiftInwards)
-      .vectorize(inner_, kVector)
+  split(out.specialize(is_wide_), kColumns, TailStrategy::ShiftInwards)
+      .vectorize(inner_, kLanes)
       .unroll(inner_);
   for (const Expr& condition : {is_vector_, is_gather_}) {
-    split(out.specialize(condition), kVector, TailStrategy::ShiftInwards).vectorize(inner_);
+    split(out.specialize(condition), kLanes, TailStrategy::ShiftInwards).vectorize(inner_);
   }
   split(out, 1, TailStrategy::GuardWithIf);
 }
@@ -224,14 +223,14 @@ void AxisSchedule::split_rows(Func func, const Expr& rows_per_group) {
 }
 
 void AxisSchedule::vectorize_row(Func func) {
-  func.vectorize(nest_.r, kVector, TailStrategy::ShiftInwards);
+  func.vectorize(nest_.r, kLanes, TailStrategy::ShiftInwards);
   if (is_const(nest_.length)) func.never_partition(nest_.r);
 }
 
 void AxisSchedule::vectorize_columns(Stage stage) {
-  stage.specialize(is_wide_).vectorize(nest_.i, kVector).unroll(nest_.i);
+  stage.specialize(is_wide_).vectorize(nest_.i, kLanes).unroll(nest_.i);
   for (const Expr& condition : {is_vector_, is_gather_}) {
-    stage.specialize(condition).vectorize(nest_.i, kVector);
+    stage.specialize(condition).vectorize(nest_.i, kLanes);
   }
 }
 
@@ -243,7 +242,7 @@ void AxisSchedule::keep(Func per_line) {
     return;
   }
   per_line.compute_at(out_, nest_.is_gpu ? inner_ : block_).store_in(MemoryType::Stack);
-  per_line.bound_storage(nest_.i, nest_.is_gpu ? 1 : kStep).bound_storage(nest_.o, 1);
+  per_line.bound_storage(nest_.i, nest_.is_gpu ? 1 : kColumns).bound_storage(nest_.o, 1);
   if (!nest_.is_gpu) vectorize_columns(per_line);
 }
 
@@ -277,7 +276,7 @@ void AxisSchedule::keep(Fold& fold, Func per_line) {
 
 void AxisSchedule::fold_within(Fold& fold, Func consumer) {
   fold.lanes_.compute_at(consumer, nest_.row);
-  fold.lanes_.bound(kLane, 0, kVector).bound(kPart, 0, kUnroll).bound_storage(nest_.row, 1);
+  fold.lanes_.bound(kLane, 0, kLanes).bound(kPart, 0, kUnroll).bound_storage(nest_.row, 1);
   fold.lanes_.store_in(MemoryType::Stack).vectorize(kLane).unroll(kPart);
   fold.lanes_.update(0)
       .reorder(kLane, fold.steps_.x, fold.steps_.y)

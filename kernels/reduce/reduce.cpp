@@ -77,11 +77,9 @@ int64_t chunk_count(DeviceClass device_class, const AxisSplit& view, int64_t par
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(view.axis, 1));
 }
 
-constexpr int64_t kRowStep = 64;  // ReduceRows::kStep
-
-// How many columns a CPU's work-group takes: as in ReduceColumns.
+// How many columns a CPU's work-group takes.
 int64_t columns_per_group(const AxisSplit& view) {
-  return view.inner % 256 == 0 || view.inner >= 1000 ? 256 : 64;
+  return are_wide_columns(view.inner) ? kWideColumns : kColumns;
 }
 
 // One launch: `view` in slot `from` (or of the chain's inputs) to [outer, chunks, inner] in slot

@@ -6,6 +6,7 @@
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/extremum.h"
 #include "kernels/reduce/lane_fold.h"
+#include "kernels/reduce/row_lengths.h"
 
 #include <cmath>
 #include <functional>
@@ -81,7 +82,7 @@ class ReduceKernel : public Halide::Generator<Derived> {
 // last step beyond the row are idle. The order is that of Fold (axis_recipe.h).
 class ReduceRows : public ReduceKernel<ReduceRows, 2> {
  public:
-  static constexpr int kStep = 64;
+  static constexpr int kStep = kRowStep;
   Input<int> rows_per_group{"rows_per_group"};
   Output<Buffer<>> out{"out", 2};
 
@@ -216,9 +217,11 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
     }
     // Wide blocks read a row as it lies in memory; 16 totals are half of the registers. Halide
     // wants the conditions in this order at each stage.
-    std::vector<int> widths{4 * kLanes, kLanes};
-    if (type().bytes() <= 4) widths.insert(widths.begin(), 16 * kLanes);
-    const auto fits = [&](int w) { return w == 16 * kLanes ? is_wide(width) : width >= w; };
+    std::vector<int> widths{kColumns, kLanes};
+    if (type().bytes() <= 4) widths.insert(widths.begin(), kWideColumns);
+    const auto fits = [&](int w) {
+      return w == kWideColumns ? are_wide_columns(width) : width >= w;
+    };
     for (int w : widths) {
       func.specialize(fits(w))
           .split(i, block, inner, w, TailStrategy::ShiftInwards)
@@ -236,9 +239,6 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
   }
 
  private:
-  // As in reduce.cpp.
-  static Expr is_wide(const Expr& width) { return width % 256 == 0 || width >= 1000; }
-
   Var i{"i"}, c{"c"}, o{"o"};
   Func total{"total"};
   RDom steps;

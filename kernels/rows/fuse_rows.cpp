@@ -93,7 +93,7 @@ class RowKernel {
         view_(device_class, {rows.count, rows.length}, 1),
         nest_(layout(), device_class == DeviceClass::kGpu) {
     nest_.length = static_cast<int>(rows.length);
-    nest_.has_whole_steps = !nest_.is_gpu && rows.length % kWholeStep == 0;
+    nest_.has_whole_steps = !nest_.is_gpu && rows.length % kRowStep == 0;
   }
 
   JitKernel build() {
@@ -225,7 +225,6 @@ class RowKernel {
     return is_kept;
   }
 
-  static constexpr int64_t kWholeStep = 64;   // of axis_recipe.h
   static constexpr size_t kMostKeptRows = 6;  // of 16 KiB at most
 
   const FusedPointwise& fused_;
@@ -262,8 +261,7 @@ bool is_row_reduction(const std::string& op) { return find_reduction(op) != null
 bool is_row_op(const std::string& op) { return is_row_reduction(op) || is_softmax(op); }
 
 bool are_fusable_rows(const Shape& shape) {
-  constexpr int64_t kVector = 16;
-  return !shape.empty() && shape.back() >= kVector && shape.back() <= kLongestCachedRow;
+  return !shape.empty() && shape.back() >= kLanes && shape.back() <= kLongestCachedRow;
 }
 
 bool is_fusable_row_input(const Shape& input, const Shape& shape) {

@@ -1,5 +1,6 @@
 #include "kernels/shape/region.h"
 
+#include "kernels/lanes.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -30,7 +31,6 @@ View dense_view(uint32_t slot, const Shape& shape) { return {slot, 0, dense_stri
 
 namespace {
 
-constexpr int64_t kLanes = 16;
 constexpr size_t kLoops = 6;  // of a kernel
 
 // Loops innermost first. A fill has no source: `from` is then the target again.

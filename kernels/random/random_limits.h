@@ -1,0 +1,11 @@
+// How random numbers are divided: plans and kernels agree on it.
+#pragma once
+
+#include "kernels/lanes.h"
+
+namespace ballast::kernels {
+
+constexpr int kStrip = 4 * kLanes;  // elements of a vector of counter blocks
+constexpr int kMaxBuckets = 2048;   // of a permutation
+
+}  // namespace ballast::kernels
