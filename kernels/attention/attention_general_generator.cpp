@@ -54,11 +54,6 @@ class WithScores : public Generator<Derived> {
     }
     return select(key <= query + *diagonal_, value, -kInfinity);
   }
-
-  static void set_any_layout(BufferInput& input) {
-    for (int d = 0; d < input.dimensions(); ++d) input.dim(d).set_min(0);
-    input.dim(0).set_stride(Expr());
-  }
 };
 
 class AttentionLse : public WithScores<AttentionLse> {

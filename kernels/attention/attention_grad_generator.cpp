@@ -194,10 +194,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void set_layouts() {
     set_vectors(q);
     set_vectors(dout);
-    set_mins(keys);
-    set_mins(values);
-    set_mins(lse);
-    set_mins(delta);
+    set_mins(keys, values, lse, delta);
     if (mask_ != nullptr) set_vectors(*mask_);
     set_sums_layout(*sums_);
   }

@@ -22,9 +22,8 @@ class AttentionCopy : public Generator<AttentionCopy> {
   void generate() {
     const Expr width = source.dim(0).extent();
     out(x, y) = select(x < width, source(min(x, width - 1), y), 0.0f);
-    set_mins(source);
+    set_any_layout(source);
     set_mins(out);
-    source.dim(0).set_stride(Expr());
     out.split(y, yo, yi, 64, TailStrategy::GuardWithIf).gpu_blocks(yo).never_partition_all();
   }
 
@@ -42,9 +41,8 @@ class AttentionKeep : public Generator<AttentionKeep> {
 
   void generate() {
     out(x, y) = select(source(x, y) != cast<uint8_t>(0), 0.0f, -kInfinity);
-    set_mins(source);
+    set_any_layout(source);
     set_mins(out);
-    source.dim(0).set_stride(Expr());
     out.gpu_tile(x, y, xo, yo, xi, yi, 32, 8, TailStrategy::GuardWithIf).never_partition_all();
   }
 
@@ -69,8 +67,7 @@ class AttentionTurn : public Generator<AttentionTurn<is_keep>> {
     const Expr value = source(k, min(t * kQueries + x, source.dim(1).extent() - 1), n);
     out(x, k, t, n) =
         is_keep ? select(value != cast(value.type(), 0), 0.0f, -kInfinity) : cast<float>(value);
-    set_mins(source);
-    set_mins(out);
+    set_mins(source, out);
     out.dim(0).set_bounds(0, kQueries);
     out.gpu_blocks(t, n).never_partition_all();
   }

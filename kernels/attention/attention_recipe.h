@@ -3,6 +3,7 @@
 
 #include "kernels/attention/attention_limits.h"
 #include "kernels/fma.h"
+#include "kernels/layout.h"
 #include "kernels/pairwise_sum.h"
 #include "kernels/reduce/extremum.h"
 
@@ -19,11 +20,6 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // value, or 0 for -infinity (the largest score of a row without any): scores less it are not NaN.
 inline Halide::Expr finite_or_zero(const Halide::Expr& value) {
   return select(eq(value, -kInfinity), 0.0f, value);
-}
-
-template <class Tensor>
-void set_mins(Tensor& tensor) {
-  for (int i = 0; i < tensor.dimensions(); ++i) tensor.dim(i).set_min(0);
 }
 
 // The first dimension is the lanes of a vector, the second whole vectors.

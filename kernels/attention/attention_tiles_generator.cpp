@@ -173,11 +173,9 @@ class AttentionTiles : public Generator<AttentionTiles> {
   void set_layouts() {
     set_vectors(q);
     set_vectors(*out_);
-    set_mins(keys);
-    set_mins(values);
+    set_mins(keys, values, *lse_);
     values.dim(0).set_bounds(0, kStep).set_stride(1);
     values.dim(1).set_stride(kStep);
-    set_mins(*lse_);
     out_->dim(4).set_stride(1);
     lse_->dim(2).set_stride(1);
     if (mask_ != nullptr) set_vectors(*mask_);

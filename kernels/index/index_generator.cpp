@@ -6,6 +6,7 @@
 // what lies outside of the rows reads as 0 and writes nothing.
 #include "kernels/hints.h"
 #include "kernels/lanes.h"
+#include "kernels/layout.h"
 
 #include <string>
 #include <vector>
@@ -14,12 +15,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-template <class Tensor>
-void set_any_layout(Tensor& tensor) {
-  for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  tensor.dim(0).set_stride(Expr());
-}
 
 template <class Derived>
 class RowsGenerator : public Generator<Derived> {
@@ -107,9 +102,7 @@ class Gather : public GatherGenerator<Gather> {
     const Number picked = row_at(*numbers_, row.at, y, z, table_->dim(1).extent());
     result(row.at, y, z) = select(picked.is_valid, (*table_)(row.at, picked.value, z),
                                   Internal::make_zero(result_->type()));
-    set_any_layout(*table_);
-    set_any_layout(*numbers_);
-    set_any_layout(*result_);
+    set_any_layout(*table_, *numbers_, *result_);
     table_->dim(0).set_stride(1);
     result_->dim(0).set_stride(1);
     schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
@@ -137,11 +130,7 @@ class GatherRows : public GatherGenerator<GatherRows> {
                Internal::make_zero(result_->type()));
     result(x, y, z) = undef(result_->type());
     result(row.at, y, z) = streams ? streamed(value) : value;
-    for (int d = 0; d < 4; ++d) numbers_->dim(d).set_min(0);
-    for (int d = 0; d < 3; ++d) {
-      table_->dim(d).set_min(0);
-      result_->dim(d).set_min(0);
-    }
+    set_mins(*table_, *numbers_, *result_);
     result.update().allow_race_conditions().vectorize(row.dom[0], kLanes);
     schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
     pick.compute_at(result, Var("yi")).store_in(MemoryType::Register).bound_extent(y, 1);
@@ -184,11 +173,7 @@ class GatherLanes : public RowsGenerator<GatherLanes> {
     result(x, y) = undef(result_->type());
     result(first + all[0], at_o) = select(place(all[0], first)[1] != 0, (*table_)(row, at_o),
                                           Internal::make_zero(result_->type()));
-    for (int d = 0; d < 4; ++d) numbers_->dim(d).set_min(0);
-    for (int d = 0; d < 2; ++d) {
-      table_->dim(d).set_min(0);
-      result_->dim(d).set_min(0);
-    }
+    set_mins(*table_, *numbers_, *result_);
 
     // Schedule.
     result.update()
@@ -243,9 +228,7 @@ class ScatterAdd : public RowsGenerator<ScatterAdd> {
               picked.value < (all[4] + 1) * part_rows);
     result(at, picked.value, z) =
         strict_float(result(at, picked.value, z) + (*updates_)(at, all[2], z));
-    set_any_layout(*numbers_);
-    set_any_layout(*updates_);
-    set_any_layout(*result_);
+    set_any_layout(*numbers_, *updates_, *result_);
     updates_->dim(0).set_stride(1);
     result_->dim(0).set_stride(1);
 
@@ -296,8 +279,7 @@ class OneHot : public RowsGenerator<OneHot> {
     // One comparison a lane: to join truth values of vectors takes AVX2 longer than all else.
     const Expr wanted = select(number.is_valid, number.value, -1);
     result(row.at, y, z) = select(wanted == row.at, bits(0), bits(2));
-    set_any_layout(*numbers_);
-    set_any_layout(*result_);
+    set_any_layout(*numbers_, *result_);
     if (!is_gpu()) {
       Stage stage = result.update().specialize(lanes == kLanes && result_->dim(0).stride() == 1);
       stage.allow_race_conditions().vectorize(row.dom[0], kLanes);

@@ -1,6 +1,7 @@
 // Pooling over planes. One result per lane: along x in vectors of 16 on CPUs where a row has as
 // many, one per work-item on GPUs.
 #include "kernels/lanes.h"
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 
@@ -25,11 +26,6 @@ class PoolGenerator : public Generator<Derived> {
   Var x{"x"}, y{"y"}, p{"p"};
 
   bool is_gpu() const { return device_class.value() == "gpu"; }
-
-  template <class Tensor>
-  static void set_layout(Tensor& tensor) {
-    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  }
 
   // t / stride for 0 <= t < 2^21, without the integer division that vectors do not have: the
   // quotient of t + 1/2 is at least 1 / (2 stride) away from a whole number, its error is smaller.
@@ -115,9 +111,8 @@ class MaxPool : public PoolGenerator<MaxPool> {
   }
 
   void schedule() {
-    set_layout(in);
-    set_layout(*out_);
-    if (other_ != nullptr) set_layout(*other_);
+    set_mins(in, *out_);
+    if (other_ != nullptr) set_mins(*other_);
     schedule_rows(*out_, {best_}, {taps_}, out_->dim(0).extent());
   }
 
@@ -148,9 +143,7 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
   }
 
   void schedule() {
-    set_layout(dy);
-    set_layout(index);
-    set_layout(dx);
+    set_mins(dy, index, dx);
     schedule_rows(dx, {total_}, {taps_}, dx.dim(0).extent());
   }
 
@@ -180,8 +173,7 @@ class AvgPool : public PoolGenerator<AvgPool> {
   }
 
   void schedule() {
-    set_layout(in);
-    set_layout(out);
+    set_mins(in, out);
     schedule_rows(out, {total_}, {taps_}, out.dim(0).extent());
   }
 
@@ -212,8 +204,7 @@ class AvgPoolGrad : public PoolGenerator<AvgPoolGrad> {
   }
 
   void schedule() {
-    set_layout(dy);
-    set_layout(dx);
+    set_mins(dy, dx);
     schedule_rows(dx, {total_}, {taps_}, dx.dim(0).extent());
   }
 

@@ -2,6 +2,7 @@
 // vectors of 16 from two rows of x, which in registers become (or come from) the four taps of 8
 // windows; the last step of a row moves inwards and repeats what its neighbour did. Nothing needs a
 // second launch: the winners of a gradient are found where they are used.
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <cmath>
@@ -31,10 +32,9 @@ class PoolPairs : public Generator<PoolPairs> {
 
   void generate() {
     for (auto* tensor : {dy_, in_}) {
-      if (tensor == nullptr) continue;
-      for (int d = 0; d < tensor->dimensions(); ++d) tensor->dim(d).set_min(0);
+      if (tensor != nullptr) set_mins(*tensor);
     }
-    for (int d = 0; d < out_->dimensions(); ++d) out_->dim(d).set_min(0);
+    set_mins(*out_);
     const Expr across = is_grad ? dy_->dim(0).extent() : out_->dim(0).extent();
     const Expr steps = (across + kWindows - 1) / kWindows;
     const auto first = [&](const Expr& step) { return min(step * kWindows, across - kWindows); };

@@ -2,6 +2,7 @@
 // elements with those masked that were counted already; the 16 vectors are transposed in registers,
 // and their sum is 16 averages. Planes of at least 16 elements, at least 16 of them.
 #include "kernels/lanes.h"
+#include "kernels/layout.h"
 #include "kernels/pairwise_sum.h"
 
 #include <Halide.h>
@@ -46,8 +47,7 @@ class PoolPlane : public Generator<PoolPlane> {
   }
 
   void schedule() {
-    for (int d = 0; d < 2; ++d) in.dim(d).set_min(0);
-    out.dim(0).set_min(0);
+    set_mins(in, out);
     out.update().allow_race_conditions().vectorize(step.x).gpu_blocks(step.z).never_partition_all();
     const auto keep = [&](Func func) {
       func.compute_at(out, step.y).store_in(MemoryType::Register);

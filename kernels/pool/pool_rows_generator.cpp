@@ -10,6 +10,7 @@
 // Lines and phases are on the stack, in the nearest cache. They hold many rows, because a vector
 // that is read from two that were just written waits until these have left the core.
 #include "kernels/lanes.h"
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 
@@ -74,8 +75,7 @@ class PoolRows : public AveragingGenerator<PoolRows> {
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) in_->dim(d).set_min(0);
-    for (int d = 0; d < 4; ++d) out_->dim(d).set_min(0);
+    set_mins(*in_, *out_);
     Func out = *out_;
     const Expr is_wide = out_->dim(0).extent() >= kPoolStep;
     if (is_average()) {

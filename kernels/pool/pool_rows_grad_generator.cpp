@@ -7,6 +7,7 @@
 //
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both.
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 
@@ -49,11 +50,8 @@ class PoolRowsGrad : public AveragingGenerator<PoolRowsGrad> {
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) {
-      dy_->dim(d).set_min(0);
-      if (is_max) index_->dim(d).set_min(0);
-      dx_->dim(d).set_min(0);
-    }
+    set_mins(*dy_, *dx_);
+    if (is_max) set_mins(*index_);
     const Var xo("xo"), plane_group("plane_group");
     Func(*dx_)
         .split(p, plane_group, p, planes_per_group, TailStrategy::GuardWithIf)

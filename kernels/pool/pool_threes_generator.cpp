@@ -3,6 +3,7 @@
 // A step does four rows of windows, which share rows of x, and of these only the first and the last
 // can be padding; the last step of a column, and of a row, moves inwards and repeats what its
 // neighbour did.
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 #include "kernels/shuffle.h"
@@ -59,10 +60,7 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) {
-      in_->dim(d).set_min(0);
-      out_->dim(d).set_min(0);
-    }
+    set_mins(*in_, *out_);
     Stage stage = Func(*out_).update();
     if (is_average()) tile(stage.specialize(have_one_count()));
     tile(stage);

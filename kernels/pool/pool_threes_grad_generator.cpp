@@ -11,6 +11,7 @@
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both. The last step of a column, and of a row, moves inwards and repeats what its neighbour
 // did.
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 #include "kernels/shuffle.h"
@@ -61,11 +62,8 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) {
-      dy_->dim(d).set_min(0);
-      if (is_max) in_->dim(d).set_min(0);
-      dx_->dim(d).set_min(0);
-    }
+    set_mins(*dy_, *dx_);
+    if (is_max) set_mins(*in_);
     Stage stage = Func(*dx_).update();
     if (stride == 2) {
       for (int is_between : {0, 1}) tile(stage.specialize(start == is_between));

@@ -6,6 +6,7 @@
 // Element i takes word (i % 64) / 16 of block i / 64 * 16 + i % 16: 16 lanes of blocks give 64
 // words in order. The blocks' key is the state's first block. Numbers are counted in chunks, a row
 // of cursors each; `work` holds the rows, then the numbers by bucket.
+#include "kernels/layout.h"
 #include "kernels/random/random_limits.h"
 #include "kernels/random/random_recipe.h"
 
@@ -123,9 +124,8 @@ class PermutationCounts : public PermutationStep<PermutationCounts> {
     counts(b, c) = found(b, c);
   }
   void schedule() {
-    for (int d = 0; d < 2; ++d) counts.dim(d).set_min(0);
+    set_mins(counts, key);
     counts.dim(1).set_stride(counts.dim(0).extent());
-    key.dim(0).set_min(0);
     Func out = counts;
     out.gpu_blocks(c);
     found.compute_at(out, c).store_in(MemoryType::Stack).bound_extent(b, kMaxBuckets);
@@ -160,10 +160,7 @@ class PermutationCursors : public Generator<PermutationCursors> {
     cursors(b, c) = first(b, c) + own(b, c);
   }
   void schedule() {
-    for (int d = 0; d < 2; ++d) {
-      counts.dim(d).set_min(0);
-      cursors.dim(d).set_min(0);
-    }
+    set_mins(counts, cursors);
     cursors.dim(1).set_stride(cursors.dim(0).extent());
     counts.dim(1).set_stride(cursors.dim(0).extent());
     Func out = cursors;
@@ -235,9 +232,7 @@ class PermutationShuffle : public PermutationStep<PermutationShuffle> {
     out(select(all_[0] == 0, place, other)) = select(all_[0] == 0, out(other), number);
   }
   void schedule() {
-    out.dim(0).set_min(0);
-    work.dim(0).set_min(0);
-    key.dim(0).set_min(0);
+    set_mins(out, work, key);
     Func result = out;
     result.update()
         .allow_race_conditions()

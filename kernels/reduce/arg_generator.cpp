@@ -1,6 +1,7 @@
 // argmax and argmin along an axis: the first index of the largest or smallest value, or the first
 // NaN's. In Tuples the value comes last: Halide stores one component after the other, and what is
 // decided by the old value must not read the new one.
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/lane_fold.h"
@@ -47,7 +48,7 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
 
   void schedule() {
     for (int d = 0; d < 3; ++d) in.dim(d).set_min(0).set_stride(Expr());
-    for (int d = 0; d < 2; ++d) out.dim(d).set_min(0);
+    set_mins(out);
     const Var block("block"), inner("inner");
     const Expr width = out.dim(0).extent();
     Func func = out;
@@ -146,8 +147,7 @@ class ArgRows : public ArgGenerator<ArgRows> {
 
   void schedule_rows(LaneFold& lane_fold) {
     const Var group("group");
-    for (int d = 0; d < 2; ++d) in.dim(d).set_min(0);
-    out.dim(0).set_min(0);
+    set_mins(in, out);
     Func(out).split(row, group, row, rows_per_group, TailStrategy::GuardWithIf).gpu_blocks(group);
     lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
     lanes.bound(part, 0, kParts).unroll(part);

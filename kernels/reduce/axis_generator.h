@@ -2,6 +2,7 @@
 // operands. See axis_recipe.h.
 #pragma once
 
+#include "kernels/layout.h"
 #include "kernels/reduce/axis_recipe.h"
 
 #include <vector>
@@ -21,10 +22,6 @@ class AxisGenerator : public Halide::Generator<Derived> {
   bool is_gpu() const { return device_class.value() == "gpu"; }
   bool is_rows() const { return layout.value() != "columns"; }
   bool is_short() const { return layout.value() == "short_rows"; }
-  template <class Tensor>
-  static void set_mins(Tensor& tensor) {
-    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  }
   // Of a Func with several values; Halide makes the others' follow.
   static void set_first_mins(Halide::Func func) {
     Halide::OutputImageParam first = func.output_buffers()[0];

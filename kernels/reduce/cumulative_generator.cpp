@@ -1,6 +1,7 @@
 // Running sums along an axis, one element after the other, in the order in which it is defined; so
 // sums round as numpy's do.
 #include "kernels/hints.h"
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/shuffle.h"
 
@@ -58,10 +59,7 @@ class CumulativeSum : public Generator<CumulativeSum> {
     out(at_x, select(is_reverse != 0, length - 1 - step, step), o) = strict_float(sum + value);
 
     // Schedule.
-    for (int d = 0; d < 3; ++d) {
-      in.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
+    set_mins(in, out);
     Stage update = Func(out).update();
     update.allow_race_conditions().gpu_blocks(all[3], o).never_partition_all();
     if (is_gpu) {
@@ -131,10 +129,7 @@ class CumulativeRows : public Generator<CumulativeRows> {
                       out(start + all[0] + 2 * kLanes - 1, row + all[1]));
 
     // Schedule.
-    for (int d = 0; d < 2; ++d) {
-      for (auto* buffer : {&in, &done}) buffer->dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
+    set_mins(in, done, out);
     Func(out)
         .update()
         .allow_race_conditions()

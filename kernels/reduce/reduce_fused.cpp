@@ -1,5 +1,6 @@
 #include "kernels/reduce/reduce_fused.h"
 
+#include "kernels/layout.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/fuse_steps.h"
 #include "kernels/reduce/reduce_kernels.h"
@@ -13,7 +14,7 @@ using Halide::ImageParam;
 
 ImageParam add_input(JitKernel& kernel, const std::string& name, const Operand& operand) {
   ImageParam input(storage_type(operand.dtype), static_cast<int>(operand.extents.size()), name);
-  for (int d = 0; d < input.dimensions(); ++d) input.dim(d).set_min(0);
+  set_mins(input);
   input.dim(0).set_stride(static_cast<int>(operand.strides[0]));
   kernel.arguments.push_back(input);
   return input;

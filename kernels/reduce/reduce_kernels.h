@@ -2,6 +2,7 @@
 // on extents and `chunk` only.
 #pragma once
 
+#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/extremum.h"
@@ -65,13 +66,6 @@ class ReduceKernel : public Halide::Generator<Derived> {
   // Only f32 sums are divided: a mean is a sum over the number of elements, in its last launch.
   Expr finish(const Expr& total) const {
     return kind.value() == "sum" && type().is_float() ? strict_float(total / divisor) : total;
-  }
-  template <class Out>
-  void set_mins(Out& out) {
-    for (int d = 0; d < dimensions; ++d) {
-      in.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
   }
 };
 
@@ -156,7 +150,7 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
   }
 
   void schedule_rows(LaneFold& lane_fold) {
-    set_mins(out);
+    set_mins(in, out);
     const Var group("group");
     if (is_gpu()) {  // a work-group per total, a work-item per lane
       Func(out).gpu_blocks(c, row);
@@ -204,7 +198,7 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
   }
 
   void schedule() {
-    set_mins(out);
+    set_mins(in, out);
     const Var block("block"), inner("inner");
     const Expr width = out.dim(0).extent();
     Func func = out;
