@@ -44,14 +44,6 @@ halide_type_t halide_type(DType dtype) {
   fail(Code::kInternal, "[record] element type {} has no Halide type", static_cast<int>(dtype));
 }
 
-int32_t checked_int32(int64_t value, const std::string& label) {
-  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-    fail(Code::kUnimplemented, "[{}] an index of {} does not fit the kernels' 32 bits", label,
-         value);
-  }
-  return static_cast<int32_t>(value);
-}
-
 // What a halide_buffer_t points at.
 struct BoundBuffer {
   halide_buffer_t buffer{};
@@ -115,9 +107,8 @@ class Sources {
   // known by its content: that of a freed one may have made room for another.
   device::SourcePtr find(std::string_view module, const char* entry, const SourceRules& rules) {
     const XXH128_hash_t hash = XXH3_128bits(module.data(), module.size());
-    const std::string key =
-        fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}", hash.high64, hash.low64, entry, rules.may_alias,
-                    rules.direct_access, rules.streams);
+    const std::string key = fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}", hash.high64, hash.low64,
+                                        entry, rules.may_alias, rules.direct_access, rules.streams);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = by_kernel_.find(key);
@@ -179,6 +170,14 @@ struct RecorderHooks {
   static void stash() noexcept { recording->failure_ = std::current_exception(); }
 };
 
+int32_t checked_int32(int64_t value, std::string_view label) {
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    fail(Code::kUnimplemented, "[{}] an index of {} does not fit the kernels' 32 bits", label,
+         value);
+  }
+  return static_cast<int32_t>(value);
+}
+
 Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape) {
   Operand operand{slot, dtype, {shape.rbegin(), shape.rend()}, {}, {}};
   int64_t stride = 1;
@@ -211,6 +210,11 @@ void Recorder::call(HostFunction function, const std::string& label,
   recording = nullptr;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (status != 0) fail(Code::kInternal, "[{}] Halide's host code gave status {}", label, status);
+}
+
+void Recorder::call(const std::string& kernel, device::DeviceClass device_class,
+                    const std::vector<HostArg>& args) {
+  call(aot_kernel(kernel, device_class), kernel, args);
 }
 
 void Recorder::join_beside(const std::vector<int64_t>& begins) {

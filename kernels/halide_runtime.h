@@ -37,6 +37,9 @@ Operand dense_operand(uint32_t slot, DType dtype, const Shape& shape);
 using HostArg = std::variant<Operand, int32_t, float>;
 using HostFunction = int (*)(void** argv);
 
+// A number for a kernel. Throws kUnimplemented, naming it and `label`, where it has more bits.
+int32_t checked_int32(int64_t value, std::string_view label = "plan");
+
 // How the OpenCL source that Halide wrote is adapted.
 struct SourceRules {
   // An output may be the buffer of an input, so `restrict` is dropped.
@@ -61,6 +64,9 @@ class Recorder {
   void set_streams(bool streams) { rules_.streams = streams; }
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
+  // The same with the kernel of this name built ahead of time (see aot_kernel).
+  void call(const std::string& kernel, device::DeviceClass device_class,
+            const std::vector<HostArg>& args);
   // The last two launches, which do not depend on each other, become one; see merge_launches.h.
   void join_beside(const std::vector<int64_t>& begins = {});
   // The last `count` launches become one; see join_after in merge_launches.h.

@@ -36,9 +36,7 @@ void check(const AttentionConfig& c) {
 }
 
 // Query i attends to keys up to i + diagonal.
-int32_t diagonal_of(const AttentionConfig& c) {
-  return static_cast<int32_t>(c.causal ? 0 : c.keys);
-}
+int32_t diagonal_of(const AttentionConfig& c) { return checked_int32(c.causal ? 0 : c.keys); }
 
 // Dense, innermost dimension first.
 Operand dense(uint32_t slot, std::vector<int64_t> extents) {
@@ -63,7 +61,7 @@ class Builder {
   uint32_t allocate(int64_t elements) { return workspace_.add_floats(elements); }
 
   void launch(const std::string& kernel, const std::vector<HostArg>& args) {
-    recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
+    recorder_.call(kernel, device_class_, args);
   }
 
   // Launches a kernel that has a variant with a mask.
@@ -216,7 +214,7 @@ Plan plan_tiles(const AttentionConfig& c) {
   const auto launch = [&](const std::string& kernel, int64_t first, int64_t count) {
     if (count == 0) return;
     std::vector<HostArg> own = args;
-    own[kFirst] = static_cast<int32_t>(first);
+    own[kFirst] = checked_int32(first);
     own.push_back(Operand{out,
                           DType::kF32,
                           {kLanes, value_depth / kLanes, count, b.groups, 1},
@@ -258,17 +256,16 @@ struct GradSums {
                       {kLanes, padded / kLanes, part_keys, parts, b.groups},
                       {1, kLanes, padded, part_keys * padded, b.c.keys * padded},
                       {}};
-    b.launch("attention_grad_rows",
-             {operand, static_cast<int32_t>(first), static_cast<int32_t>(part_keys),
-              static_cast<int32_t>(b.c.keys), factor, out});
+    b.launch("attention_grad_rows", {operand, checked_int32(first), checked_int32(part_keys),
+                                     checked_int32(b.c.keys), factor, out});
   }
 
   // Writes dq to rows of whole vectors in slot `target`: of a head by one work-group where one made
   // its sums, else by several.
   void write_queries(Builder& b, uint32_t target) const {
     const int64_t vectors = ceil_div(b.c.queries, kLanes);
-    b.launch("attention_grad_queries", {operand, static_cast<int32_t>(2 * key_rows),
-                                        static_cast<int32_t>(parts == 1 ? vectors : kGroupVectors),
+    b.launch("attention_grad_queries", {operand, checked_int32(2 * key_rows),
+                                        checked_int32(parts == 1 ? vectors : kGroupVectors),
                                         b.c.scale, b.vectors(target, b.c.queries, depth)});
   }
 };
@@ -287,9 +284,9 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
       b.rows(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
       dense(slots.lse, {c.queries, b.groups}),
       dense(slots.delta, {c.queries, b.groups}),
-      static_cast<int32_t>(sums.part_keys),
+      checked_int32(sums.part_keys),
       int32_t{0},
-      static_cast<int32_t>(in_pairs),
+      checked_int32(in_pairs),
       diagonal_of(c),
       c.scale};
   constexpr size_t kFirst = 7, kCount = 8;
@@ -301,8 +298,8 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
   const size_t before = b.launch_count();
   b.launch_masked("attention_grad_" + tiles_of_cpu("tiles"), args);
   if (in_pairs < c.queries) {
-    args[kFirst] = static_cast<int32_t>(in_pairs);
-    args[kCount] = static_cast<int32_t>(c.queries);
+    args[kFirst] = checked_int32(in_pairs);
+    args[kCount] = checked_int32(c.queries);
     b.launch_masked("attention_grad_" + tiles_of_cpu("single_tiles"), args);
   }
   sums.write_rows(b, 0, c.scale, dk, depth);

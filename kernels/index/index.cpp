@@ -1,5 +1,6 @@
 #include "kernels/index/index.h"
 
+#include "kernels/chunks.h"
 #include "kernels/lanes.h"
 #include "kernels/shape/region.h"
 #include "kernels/streaming.h"
@@ -8,6 +9,8 @@
 
 namespace ballast::kernels {
 namespace {
+
+constexpr int64_t kGroupSteps = 4096;  // of a CPU's work-group
 
 // `count` rows in place of the axis.
 Operand rows_of(const AxisSplit& split, uint32_t slot, DType dtype, int64_t count) {
@@ -29,40 +32,19 @@ Operand numbers_of(uint32_t slot, const TensorType& indices, Picks picks, const 
           {}};
 }
 
-int32_t int32(int64_t value) { return static_cast<int32_t>(value); }
-
-// Lanes, then steps of x, y and z for one work-group.
-std::vector<HostArg> choose_chunks(DeviceClass device_class, int64_t lanes, int64_t x, int64_t y,
-                                   int64_t z) {
-  if (device_class == DeviceClass::kGpu) {
-    int32_t threads_x = 1, threads_y = 1;
-    while (threads_x < x && threads_x < 256) threads_x *= 2;
-    while (threads_y < y && threads_x * threads_y < 256) threads_y *= 2;
-    return {1, threads_x, threads_y, 1};
-  }
-  int64_t left = 4096;
-  std::vector<HostArg> chunks{int32(lanes)};
-  for (int64_t steps : {(x + lanes - 1) / lanes, y, z}) {
-    const int64_t chunk = std::min(steps, left);
-    chunks.emplace_back(int32(chunk));
-    left = std::max<int64_t>(left / chunk, 1);
-  }
-  return chunks;
-}
-
 // Rows of one element, picked by the same numbers everywhere.
 void record_gather_lanes(Recorder& recorder, const AxisSplit& split, const Operand& numbers) {
   // A group: some rows of the table at a time, which stay in the first cache, and 16 numbers at a
   // time for all of them.
   const int64_t count = numbers.extents[2], chunk_o = std::min<int64_t>(split.outer, 8);
-  const int64_t steps = (count + kLanes - 1) / kLanes;
+  const int64_t steps = ceil_div(count, kLanes);
   const int64_t chunk_i = std::min(steps, 256 / chunk_o);
   const auto operand = [&](uint32_t slot, int64_t extent) -> Operand {
     return {slot, DType::kI32, {extent, split.outer}, {1, extent}, {}};
   };
-  recorder.call(
-      aot_kernel("gather_lanes_4", DeviceClass::kCpu), "gather_lanes_4",
-      {operand(0, split.axis), numbers, int32(chunk_i), int32(chunk_o), operand(2, count)});
+  recorder.call("gather_lanes_4", DeviceClass::kCpu,
+                {operand(0, split.axis), numbers, checked_int32(chunk_i), checked_int32(chunk_o),
+                 operand(2, count)});
 }
 
 }  // namespace
@@ -90,15 +72,16 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
     return recorder.finish();
   }
   std::vector<HostArg> args{rows_of(split, 0, raw_type(bytes), split.axis), numbers};
-  const std::vector<HostArg> chunks = choose_chunks(device_class, has_vectors ? kLanes : 1,
-                                                    split.inner, numbers.extents[2], split.outer);
+  const std::vector<HostArg> chunks =
+      move_chunks(device_class, has_vectors ? kLanes : 1,
+                  {split.inner, numbers.extents[2], split.outer}, kGroupSteps);
   args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
   args.emplace_back(rows_of(split, 2, raw_type(bytes), numbers.extents[2]));
   const bool streams = has_vectors && bytes == 4 && split.inner % kLanes == 0 &&
                        output.bytes() >= static_cast<uint64_t>(streamed_move_bytes());
   const std::string kernel =
       fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 
@@ -117,22 +100,22 @@ struct Scatter {
     int64_t chunk_x = 1, chunk_z = 1, parts = 1;
     if (device_class == DeviceClass::kGpu) {
       while (chunk_x < steps && chunk_x < 128) chunk_x *= 2;
-      parts = std::clamp<int64_t>(1024 / (outer * ((steps + chunk_x - 1) / chunk_x)), 1, count);
+      parts = std::clamp<int64_t>(1024 / (outer * ceil_div(steps, chunk_x)), 1, count);
     } else {
       // Some ten microseconds of work for a group; reading indices costs about as much per part as
       // adding one element.
       const int64_t groups = std::clamp<int64_t>(work >> 14, 1, 16);
-      chunk_z = (outer + groups - 1) / groups;
-      const int64_t columns = std::min(steps, (groups * chunk_z + outer - 1) / outer);
-      chunk_x = (steps + columns - 1) / columns;
-      parts = std::min(count, (groups * chunk_z + outer * columns - 1) / (outer * columns));
+      chunk_z = ceil_div(outer, groups);
+      const int64_t columns = std::min(steps, ceil_div(groups * chunk_z, outer));
+      chunk_x = ceil_div(steps, columns);
+      parts = std::min(count, ceil_div(groups * chunk_z, outer * columns));
     }
     parts = std::min(parts, rows);
-    const int64_t part_rows = (rows + parts - 1) / parts;
-    recorder.call(
-        aot_kernel(kernel, device_class), kernel,
-        {numbers, updates, int32(lanes), int32(begin), int32(count), int32(chunk_x), int32(chunk_z),
-         int32((rows + part_rows - 1) / part_rows), int32(part_rows), output});
+    const int64_t part_rows = ceil_div(rows, parts);
+    recorder.call(kernel, device_class,
+                  {numbers, updates, checked_int32(lanes), checked_int32(begin),
+                   checked_int32(count), checked_int32(chunk_x), checked_int32(chunk_z),
+                   checked_int32(ceil_div(rows, part_rows)), checked_int32(part_rows), output});
   }
 };
 
@@ -179,8 +162,8 @@ Plan plan_one_hot(DeviceClass device_class, const TensorType& indices, size_t ax
                             on_bits.low, on_bits.high, off_bits.low, off_bits.high};
   const bool has_vectors =
       device_class == DeviceClass::kCpu && split.inner == 1 && split.axis >= kLanes;
-  const std::vector<HostArg> chunks =
-      choose_chunks(device_class, has_vectors ? kLanes : 1, split.axis, split.inner, split.outer);
+  const std::vector<HostArg> chunks = move_chunks(
+      device_class, has_vectors ? kLanes : 1, {split.axis, split.inner, split.outer}, kGroupSteps);
   args.insert(args.end(), chunks.begin(), chunks.end());
   args.emplace_back(Operand{1,
                             raw_type(bytes),
@@ -189,7 +172,7 @@ Plan plan_one_hot(DeviceClass device_class, const TensorType& indices, size_t ax
                             {}});
   const std::string kernel = "one_hot_" + std::to_string(bytes);
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 

@@ -39,7 +39,7 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   if (!is_rms) args.push_back(view.per_line(slot++));
   args.push_back(view.per_line(slot));
   Recorder recorder(view.rules());
-  recorder.call(aot_kernel(kernel, cpu), kernel, args);
+  recorder.call(kernel, cpu, args);
   return recorder.finish();
 }
 
@@ -72,14 +72,14 @@ Plan fused_grad(const std::string& kind, int64_t rows, int64_t length, int64_t c
   };
   const bool is_rms = kind == "rms";
   std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
-                               static_cast<int32_t>(chunk), Operand{3, kF32, {length}, {1}, {}}};
+                               checked_int32(chunk), Operand{3, kF32, {length}, {1}, {}}};
   uint32_t slot = 4;
   if (!is_rms) args.push_back(view.per_line(slot++));
   args.push_back(view.tensor(slot++));
   args.push_back(sums(slot++));
   if (!is_rms) args.push_back(sums(slot));
   Recorder recorder(view.rules());
-  recorder.call(aot_kernel(kernel, cpu), kernel, args);
+  recorder.call(kernel, cpu, args);
   return recorder.finish();
 }
 
@@ -92,14 +92,13 @@ Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t r
   };
   const auto by_row = [&](uint32_t slot) { return Operand{slot, kF32, {rows}, {1}, {}}; };
   const int64_t chunks = ceil_div(rows, chunk);
-  std::vector<HostArg> args = {lines(0, rows), lines(1, rows), by_row(2),
-                               static_cast<int32_t>(chunk)};
+  std::vector<HostArg> args = {lines(0, rows), lines(1, rows), by_row(2), checked_int32(chunk)};
   uint32_t slot = 3;
   if (kind != "rms") args.push_back(by_row(slot++));
   args.push_back(lines(slot++, chunks));
   if (kind != "rms") args.push_back(lines(slot, chunks));
   Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 
@@ -268,7 +267,7 @@ Plan plan_batch_norm(DeviceClass device_class, const ChannelShape& shape, float 
   };
   Recorder recorder(kNoAliases);
   recorder.call(
-      aot_kernel(kernel, device_class), kernel,
+      kernel, device_class,
       {by_line(0), by_line(1), by_channel(2), by_channel(3), static_cast<float>(shape.inner),
        epsilon, momentum, by_channel(4), by_channel(5), by_channel(6), by_channel(7)});
   builder.append(recorder.finish(), {means, squares, 3, 4, 6, 7, 8, 9});

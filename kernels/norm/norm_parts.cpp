@@ -32,7 +32,7 @@ Plan elementwise(DeviceClass device_class, const std::string& kernel, const Norm
     args.push_back(loops.operand(slot, slot, DType::kF32));
   }
   Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 
@@ -44,7 +44,7 @@ Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lin
   const std::string kernel = fmt::format("norm_moments_{}_{}", kind, view.layout());
   Recorder recorder(kNoAliases);
   recorder.call(
-      aot_kernel(kernel, device_class), kernel,
+      kernel, device_class,
       {view.tensor(0), epsilon, view.rows_per_group(), view.per_line(1), view.per_line(2)});
   return recorder.finish();
 }
@@ -72,7 +72,7 @@ Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines,
   args.push_back(view.per_line(slot++));
   if (kind != "rms") args.push_back(view.per_line(slot++));
   Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/lanes.h"
 #include "kernels/merge_launches.h"
 #include "kernels/optimizer/step_rules.h"
 
@@ -11,15 +12,15 @@ namespace {
 Operand row(uint32_t slot, int64_t n) { return {slot, DType::kF32, {n}, {1}, {}}; }
 Operand scalar(uint32_t slot, DType dtype = DType::kF32) { return {slot, dtype, {}, {}, {}}; }
 
-// How many vectors of 16 a work-group steps over: some 10 us of work at least, and enough groups
+// How many vectors a work-group steps over: some 10 us of work at least, and enough groups
 // for all cores.
 int32_t vectors_per_group(int64_t n) {
-  return static_cast<int32_t>(std::clamp<int64_t>(n / 16 / 16, 512, 2048));
+  return checked_int32(std::clamp<int64_t>(n / kLanes / 16, 512, 2048));
 }
 
 constexpr int64_t kChunk = 16384;  // of a sum
 
-int64_t chunk_count(int64_t n) { return (n + kChunk - 1) / kChunk; }
+int64_t chunk_count(int64_t n) { return ceil_div(n, kChunk); }
 
 Plan plan_sums(DeviceClass device_class, const std::string& kind, const std::vector<int64_t>& sizes,
                DType result) {
@@ -32,13 +33,13 @@ Plan plan_sums(DeviceClass device_class, const std::string& kind, const std::vec
   int64_t first = 0;
   for (uint32_t slot = 0; slot < out; ++slot) {
     if (sizes[slot] == 0) continue;
-    recorder.call(aot_kernel(chunks, device_class), chunks,
-                  {row(slot, sizes[slot]), static_cast<int32_t>(kChunk),
-                   static_cast<int32_t>(first), row(out + 1, total)});
+    recorder.call(
+        chunks, device_class,
+        {row(slot, sizes[slot]), checked_int32(kChunk), checked_int32(first), row(out + 1, total)});
     first += chunk_count(sizes[slot]);
   }
   std::vector<device::Launch> launches = merge_launches(recorder.finish().launches);
-  recorder.call(aot_kernel(finish, device_class), finish,
+  recorder.call(finish, device_class,
                 {row(total > 0 ? out + 1 : out, total), Operand{out, result, {1}, {1}, {}}});
   launches.push_back(recorder.finish().launches.at(0));
   return {std::move(launches), static_cast<uint64_t>(total) * sizeof(float)};
@@ -61,7 +62,7 @@ Plan plan_step(DeviceClass device_class, const std::string& rule,
     for (uint32_t k = 1; k < ins; ++k) args.push_back(row(ins * t + k, n));
     for (uint32_t k = 0; k < layout.scalars; ++k) args.push_back(scalar(scalars + k));
     for (uint32_t k = 0; k < outs; ++k) args.push_back(row(outputs + outs * t + k, n));
-    recorder.call(aot_kernel(kernel, device_class), kernel, args);
+    recorder.call(kernel, device_class, args);
   }
   return {merge_launches(recorder.finish().launches), 0};
 }

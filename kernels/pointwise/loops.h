@@ -6,6 +6,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "kernels/chunks.h"
 #include "kernels/halide_runtime.h"
 
 #include <functional>
@@ -37,10 +38,6 @@ std::optional<int64_t> merged_stride(const Shape& shape, const std::vector<int64
 Loops make_loops(device::DeviceClass device_class, const Shape& shape,
                  const std::vector<std::vector<int64_t>>& strides);
 
-// How many steps of x and y one work-group takes.
-struct Chunks {
-  int32_t x = 1, y = 1;
-};
 Chunks choose_chunks(device::DeviceClass device_class, const Loops& loops);
 
 // Appends the launch of an elementwise kernel that writes dense results. `call` records it for the

@@ -58,7 +58,6 @@ Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
     return plan_fused_strided(device_class, single, strides);
   }
   const std::string kernel = kernel_name(op, inputs, output.dtype);
-  const HostFunction function = aot_kernel(kernel, device_class);
   Recorder recorder;
   record_elementwise(recorder, device_class, loops, [&](const Loops& part, const Chunks& chunks) {
     std::vector<HostArg> args;
@@ -68,7 +67,7 @@ Plan plan_elementwise(DeviceClass device_class, const PointwiseOp& op,
       ++slot;
     }
     args.insert(args.end(), {chunks.x, chunks.y, part.operand(slot, slot, output.dtype)});
-    recorder.call(function, kernel, args);
+    recorder.call(kernel, device_class, args);
   });
   return recorder.finish();
 }

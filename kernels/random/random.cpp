@@ -18,7 +18,7 @@ Operand row(uint32_t slot, DType dtype, int64_t n) { return {slot, dtype, {n}, {
 // How many strips a work-group makes: some 10 us of work at least, and enough groups
 // for all cores.
 int32_t strips_per_group(int64_t n) {
-  return static_cast<int32_t>(std::clamp<int64_t>(n / kStrip / 16, 128, 1024));
+  return checked_int32(std::clamp<int64_t>(n / kStrip / 16, 128, 1024));
 }
 
 // key, stream, strips, then `rest` in the generator's order.
@@ -29,7 +29,7 @@ Plan plan_draws(DeviceClass device_class, const std::string& kernel, int64_t n, 
                                strips_per_group(n)};
   args.insert(args.end(), rest.begin(), rest.end());
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 
@@ -108,7 +108,7 @@ Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream
   Recorder recorder(kNoAliases);
   const auto call = [&](const std::string& step, const std::vector<HostArg>& args) {
     const std::string kernel = "random_permutation_" + step;
-    recorder.call(aot_kernel(kernel, device_class), kernel, args);
+    recorder.call(kernel, device_class, args);
   };
   const auto step_args = [&](const std::vector<HostArg>& rest) {
     std::vector<HostArg> args = {key_operand(0), low_word(stream),  high_word(stream),
@@ -129,7 +129,7 @@ Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream
 Plan plan_random_advance(DeviceClass device_class, int64_t blocks) {
   const std::string kernel = "random_advance";
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel,
+  recorder.call(kernel, device_class,
                 {key_operand(0), low_word(blocks), high_word(blocks), key_operand(1)});
   return recorder.finish();
 }

@@ -18,7 +18,7 @@ int32_t AxisView::rows_per_group() const {
   constexpr int64_t kElements = 16384, kGroups = 16;
   const int64_t rows =
       std::min(kElements / std::max<int64_t>(split_.axis, 1), split_.outer / kGroups);
-  return static_cast<int32_t>(std::max<int64_t>(rows, 1));
+  return checked_int32(std::max<int64_t>(rows, 1));
 }
 
 SourceRules AxisView::rules() const {

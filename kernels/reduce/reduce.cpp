@@ -98,13 +98,13 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
     return operand(slot, reduction.dtype, {view.inner, axis, view.outer},
                    {1, view.inner, view.inner * axis});
   };
-  std::vector<HostArg> scalars = {static_cast<int32_t>(chunk), divisor};
+  std::vector<HostArg> scalars = {checked_int32(chunk), divisor};
   if (is_rows) {
     // Enough elements by work-group to hide its start, enough groups to share between cores.
     constexpr int64_t kElements = 32768, kGroups = 16;
     const int64_t rows =
         std::min(kElements / std::max<int64_t>(chunk, 1), chunks * view.outer / kGroups);
-    scalars.emplace_back(static_cast<int32_t>(std::max<int64_t>(rows, 1)));
+    scalars.emplace_back(checked_int32(std::max<int64_t>(rows, 1)));
   }
   const Operand in = dense(from, view.axis), out = dense(to, chunks);
   if (const Prologue* prologue = reduction.prologue) {
@@ -122,7 +122,7 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
   std::vector<HostArg> args = {in};
   args.insert(args.end(), scalars.begin(), scalars.end());
   args.emplace_back(out);
-  recorder.call(aot_kernel(kernel, reduction.device_class), kernel, args);
+  recorder.call(kernel, reduction.device_class, args);
 }
 
 struct Chunking {
@@ -138,18 +138,17 @@ Chunking choose_chunking(const Reduction& reduction, const AxisSplit& view, bool
   const DeviceClass device_class = reduction.device_class;
   const bool is_rows = view.inner == 1;
   const int64_t by_group = device_class == DeviceClass::kCpu ? columns_per_group(view) : 64;
-  const int64_t parts =
-      is_rows ? view.outer : view.outer * ((view.inner + by_group - 1) / by_group);
+  const int64_t parts = is_rows ? view.outer : view.outer * ceil_div(view.inner, by_group);
   const int64_t unit = is_rows ? kRowStep : 1;
   // A row that a fused kernel may take whole is taken whole here too: the same bits.
   const bool is_short = is_rows && view.axis <= kLongestCachedRow;
   const int64_t wanted = is_short || is_of_totals ? 1 : chunk_count(device_class, view, parts);
-  int64_t size = ((view.axis + wanted - 1) / wanted + unit - 1) / unit * unit;
+  int64_t size = ceil_div(ceil_div(view.axis, wanted), unit) * unit;
   const bool rounds = reduction.kind == "sum" && reduction.dtype == DType::kF32;
   const int64_t longest = is_of_totals ? kChain : kLongestChain;
   if (rounds && size > longest * unit) size = kChain * unit;
   if (size == 0) return {1, unit};
-  return {std::max<int64_t>(1, (view.axis + size - 1) / size), size};
+  return {std::max<int64_t>(1, ceil_div(view.axis, size)), size};
 }
 
 // One reduced group; long ones in several launches through the workspace.
@@ -252,9 +251,9 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   if (is_rows && device_class == DeviceClass::kCpu && view.axis >= kLanes) {
     const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
     const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
-    recorder.call(aot_kernel(kernel, device_class), kernel,
+    recorder.call(kernel, device_class,
                   {Operand{0, input.dtype, {view.axis, view.outer}, {1, view.axis}, {}},
-                   static_cast<int32_t>(rows), Operand{1, DType::kI32, {view.outer}, {1}, {}}});
+                   checked_int32(rows), Operand{1, DType::kI32, {view.outer}, {1}, {}}});
     return recorder.finish();
   }
   // Rows lie across where there is no inner dimension.
@@ -262,7 +261,7 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   const int64_t across = is_rows ? view.outer : view.inner, outer = is_rows ? 1 : view.outer;
   const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
   recorder.call(
-      aot_kernel(kernel, device_class), kernel,
+      kernel, device_class,
       {Operand{
            0, input.dtype, {across, view.axis, outer}, {between, step, view.inner * view.axis}, {}},
        Operand{1, DType::kI32, {across, outer}, {1, across}, {}}});
@@ -341,14 +340,14 @@ Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis,
   if (!by_rows) {
     // Strips of some vectors, so that lines follow each other; four of them at least.
     const int64_t lanes = is_cpu && view.inner >= kLanes ? kLanes : 1;
-    const int64_t vectors = (view.inner + lanes - 1) / lanes;
-    const int64_t strips = std::max<int64_t>((4 + view.outer - 1) / view.outer, 1);
-    const int64_t chunk = is_cpu ? std::clamp<int64_t>((vectors + strips - 1) / strips, 1, 16) : 64;
-    args.insert(args.end(), {static_cast<int32_t>(lanes), static_cast<int32_t>(chunk)});
+    const int64_t vectors = ceil_div(view.inner, lanes);
+    const int64_t strips = std::max<int64_t>(ceil_div(4, view.outer), 1);
+    const int64_t chunk = is_cpu ? std::clamp<int64_t>(ceil_div(vectors, strips), 1, 16) : 64;
+    args.insert(args.end(), {checked_int32(lanes), checked_int32(chunk)});
   }
   args.emplace_back(operand(1));
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 

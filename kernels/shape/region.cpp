@@ -1,12 +1,12 @@
 #include "kernels/shape/region.h"
 
+#include "kernels/chunks.h"
 #include "kernels/lanes.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace ballast::kernels {
 
@@ -117,7 +117,7 @@ int64_t choose_lanes(const Move& move) {
   const int64_t length = move.extents[0], stride = move.from.strides[0];
   if (stride != 0 && stride != 1) return kLanes;
   for (int64_t lanes : {4 * kLanes, 2 * kLanes}) {
-    const int64_t moved = (length + lanes - 1) / lanes * lanes;
+    const int64_t moved = ceil_div(length, lanes) * lanes;
     if (lanes <= length && 4 * moved <= 5 * length) return lanes;
   }
   return kLanes;
@@ -143,30 +143,10 @@ void fill_groups(Move& move) {
 // The lanes, then the steps of x, y and z for one work-group.
 std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
   const auto extent = [&](size_t d) { return d < move.extents.size() ? move.extents[d] : 1; };
-  if (move.device_class == DeviceClass::kGpu) {
-    int32_t x = 1, y = 1;
-    while (x < extent(0) && x < 256) x *= 2;
-    while (y < extent(1) && x * y < 256) y *= 2;
-    return {1, x, y, 1};
-  }
   const int64_t lanes = has_vectors ? choose_lanes(move) : 1;
   const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? lanes : 4);
-  int64_t left = std::max<int64_t>(kGroupBytes / step, 1);
-  std::vector<HostArg> chunks{static_cast<int32_t>(lanes)};
-  for (int64_t steps : {(extent(0) + lanes - 1) / lanes, extent(1), extent(2)}) {
-    const int64_t chunk = std::min(steps, left);
-    chunks.push_back(static_cast<int32_t>(chunk));
-    left = std::max<int64_t>(left / chunk, 1);
-  }
-  return chunks;
-}
-
-int32_t checked_offset(int64_t offset, const std::string& kernel) {
-  if (std::abs(offset) > std::numeric_limits<int32_t>::max()) {
-    device::fail(device::Code::kUnimplemented, "[{}] an offset of {} does not fit 32 bits", kernel,
-                 offset);
-  }
-  return static_cast<int32_t>(offset);
+  return move_chunks(move.device_class, lanes, {extent(0), extent(1), extent(2)},
+                     std::max<int64_t>(kGroupBytes / step, 1));
 }
 
 // The offset of the last element that the view passes.
@@ -181,10 +161,10 @@ int64_t last_offset(const Move& move, const View& view) {
 void call(Recorder& recorder, const Move& move, const std::string& family,
           std::vector<HostArg> args) {
   const std::string kernel = family + std::to_string(move.bytes);
-  for (const View* view : {&move.from, &move.to}) checked_offset(last_offset(move, *view), kernel);
-  args.emplace_back(checked_offset(move.to.offset, kernel));
+  for (const View* view : {&move.from, &move.to}) checked_int32(last_offset(move, *view), kernel);
+  args.emplace_back(checked_int32(move.to.offset, kernel));
   args.emplace_back(operand_of(move, {move.to.slot, 0, move.to.strides}));
-  recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
+  recorder.call(kernel, move.device_class, args);
 }
 
 // Calls `record` for the move, or where it has more loops than a kernel for its parts.
@@ -239,12 +219,12 @@ void record_transpose(Recorder& recorder, const Move& move) {
   const std::string kernel =
       fmt::format("transpose_{}_{}", move.bytes, streams ? "streams" : std::to_string(side));
   std::vector<HostArg> args{flat_operand(move, move.from)};
-  const auto add = [&](int64_t number) { args.emplace_back(checked_offset(number, kernel)); };
+  const auto add = [&](int64_t number) { args.emplace_back(checked_int32(number, kernel)); };
   // Blocks of a work-group. Lines that are asked for in advance lie along the first loop, those of
   // a source that is read while lines are streamed along the second.
   const int64_t chunks[] = {!is_cpu ? 1 : streams ? 4 : 16, !is_cpu ? 1 : streams ? 32 : 8};
   for (size_t d = 0; d < 2; ++d) {
-    add(std::min(chunks[d], (move.extents[d] + side - 1) / side));
+    add(std::min(chunks[d], ceil_div(move.extents[d], side)));
   }
   for (int64_t number : {move.extents[0], move.extents[1], move.from.strides[0], move.to.strides[1],
                          move.from.offset, move.to.offset}) {
@@ -257,7 +237,7 @@ void record_transpose(Recorder& recorder, const Move& move) {
     add(is_loop ? move.to.strides[d] : 0);
   }
   args.emplace_back(flat_operand(move, move.to));
-  recorder.call(aot_kernel(kernel, move.device_class), kernel, args);
+  recorder.call(kernel, move.device_class, args);
 }
 
 // The distances of a source's elements that copy_generator.cpp has vectors for.

@@ -117,7 +117,7 @@ Plan plan_arange(DeviceClass device_class, const TensorType& output, double star
   }
   args.emplace_back(dense_operand(0, output.dtype, output.shape));
   Recorder recorder;
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 

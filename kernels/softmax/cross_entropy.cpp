@@ -11,7 +11,7 @@ Plan plan_softmax_cross_entropy(DeviceClass device_class, int64_t batch, int64_t
   const AxisView view(device_class, {batch, classes}, 1);
   const std::string kernel = op + "_" + view.layout();
   Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel(kernel, device_class), kernel,
+  recorder.call(kernel, device_class,
                 {view.tensor(0), view.per_line(1, DType::kI32), smoothing, view.rows_per_group(),
                  view.per_line(2)});
   return recorder.finish();
@@ -26,7 +26,7 @@ Plan plan_softmax_cross_entropy_grad(DeviceClass device_class, int64_t batch, in
       device_class == DeviceClass::kCpu && view.is_rows() && view.length() <= kLongestCachedRow;
   if (is_cached) kernel += "_cached";
   Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel(kernel, device_class), kernel,
+  recorder.call(kernel, device_class,
                 {view.per_line(0), view.tensor(1), view.per_line(2, DType::kI32), smoothing,
                  view.rows_per_group(), view.tensor(3)});
   return recorder.finish();

@@ -12,8 +12,7 @@ Plan plan_softmax(DeviceClass device_class, const std::string& op, const Shape& 
                          !view.is_short() && view.length() <= kLongestCachedRow;
   if (is_cached) kernel += "_cached";
   Recorder recorder(view.rules());
-  recorder.call(aot_kernel(kernel, device_class), kernel,
-                {view.tensor(0), view.rows_per_group(), view.tensor(1)});
+  recorder.call(kernel, device_class, {view.tensor(0), view.rows_per_group(), view.tensor(1)});
   return recorder.finish();
 }
 
@@ -23,7 +22,7 @@ Plan plan_softmax_grad(DeviceClass device_class, const std::string& op, const Sh
   if (view.is_empty()) return {};
   const std::string kernel = op + "_grad_" + view.layout();
   Recorder recorder(view.rules());
-  recorder.call(aot_kernel(kernel, device_class), kernel,
+  recorder.call(kernel, device_class,
                 {view.tensor(0), view.tensor(1), view.rows_per_group(), view.tensor(2)});
   return recorder.finish();
 }
