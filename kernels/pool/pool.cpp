@@ -34,23 +34,27 @@ std::vector<HostArg> geometry(const PoolConfig& c, const Shape& result) {
   std::vector<HostArg> args;
   for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.top, c.left, c.dilation_h,
                         c.dilation_w, rows}) {
-    args.emplace_back(static_cast<int32_t>(value));
+    args.emplace_back(checked_int32(value));
   }
   return args;
 }
 
+// What an average's count depends on beside these.
+void add_ends(std::vector<HostArg>& args, const PoolConfig& c) {
+  args.insert(args.end(),
+              {checked_int32(c.bottom), checked_int32(c.right), int32_t{c.counts_padding}});
+}
+
 std::vector<HostArg> average_geometry(const PoolConfig& c, const Shape& result) {
   std::vector<HostArg> args = geometry(c, result);
-  args.emplace_back(static_cast<int32_t>(c.bottom));
-  args.emplace_back(static_cast<int32_t>(c.right));
-  args.emplace_back(int32_t{c.counts_padding});
+  add_ends(args, c);
   return args;
 }
 
 void call(Recorder& recorder, DeviceClass device_class, const std::string& kernel,
           std::vector<HostArg> args, const std::vector<Operand>& operands) {
   args.insert(args.end(), operands.begin(), operands.end());
-  recorder.call(aot_kernel(kernel, device_class), kernel, args);
+  recorder.call(kernel, device_class, args);
 }
 
 Operand f32(uint32_t slot, const Shape& shape) { return dense_operand(slot, DType::kF32, shape); }
@@ -87,7 +91,7 @@ Plan plan_plane_average(const PoolConfig& c) {
       std::clamp<int64_t>(kGroupElements / (kVector * elements), 1, ceil_div(steps, kGroups));
   Recorder recorder;
   call(recorder, DeviceClass::kCpu, "avg_pool_plane",
-       {static_cast<int32_t>(per_group), 1.0f / static_cast<float>(elements)},
+       {checked_int32(per_group), 1.0f / static_cast<float>(elements)},
        {f32(0, {c.planes, elements}), f32(1, {c.planes})});
   return recorder.finish();
 }
@@ -96,8 +100,8 @@ Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
                 const std::vector<Operand>& operands) {
   constexpr int64_t kGroupElements = 32768;
   const int64_t rows = c.planes * c.out_h();
-  const int32_t rows_per_group = static_cast<int32_t>(std::clamp<int64_t>(
-      kGroupElements / (2 * c.width), 1, std::max<int64_t>(1, ceil_div(rows, 16))));
+  const int32_t rows_per_group = checked_int32(std::clamp<int64_t>(
+      kGroupElements / (2 * c.width), 1, std::max<int64_t>(1, ceil_div(rows, kPoolGroups))));
   Recorder recorder;
   call(recorder, DeviceClass::kCpu, kernel, {rows_per_group}, operands);
   return recorder.finish();
@@ -123,9 +127,7 @@ int64_t lanes_of_threes(DeviceClass device_class, const PoolConfig& c) {
 void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
   // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
   const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
-  args.emplace_back(static_cast<int32_t>(c.bottom));
-  args.emplace_back(static_cast<int32_t>(c.right));
-  args.emplace_back(int32_t{c.counts_padding});
+  add_ends(args, c);
   args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
 }
 
@@ -140,7 +142,7 @@ int64_t planes_of_group(const PoolConfig& c) {
 Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) {
   std::vector<HostArg> args;
   for (int64_t value : {c.top, c.left, planes_of_group(c)}) {
-    args.emplace_back(static_cast<int32_t>(value));
+    args.emplace_back(checked_int32(value));
   }
   if (result == "average") add_counts(args, c);
   Recorder recorder;
@@ -162,7 +164,7 @@ Plan plan_threes_grad(const std::string& op, const PoolConfig& c, int64_t lanes,
   const int64_t start = c.width % 2 == 0 ? c.left : 2;
   std::vector<HostArg> args;
   for (int64_t value : {c.top, c.left, planes_of_group(c), pitch_of_threes(c), start}) {
-    args.emplace_back(static_cast<int32_t>(value));
+    args.emplace_back(checked_int32(value));
   }
   if (op == "avg") add_counts(args, c);
   Recorder recorder;
@@ -183,18 +185,15 @@ bool is_by_rows(DeviceClass device_class, const PoolConfig& c) {
 // `result`: max, index or average; y in `slot`.
 void record_rows(Recorder& recorder, const std::string& result, const PoolConfig& c, uint32_t x,
                  uint32_t y) {
-  constexpr int64_t kGroupElements = 32768, kGroups = 16;
   const int64_t out_h = c.out_h(), out_w = c.out_w(), pitch = line_pitch(c);
   // A divisor of out_h; a few rows where there are too few planes.
-  const int64_t enough = ceil_div(kGroups, c.planes);
+  const int64_t enough = ceil_div(kPoolGroups, c.planes);
   int64_t rows = std::max<int64_t>(1, std::min(kPoolLines / pitch, ceil_div(out_h, enough)));
   while (out_h % rows != 0) --rows;
-  const int64_t planes = rows < out_h ? 1
-                                      : std::clamp<int64_t>(kGroupElements / (c.height * c.width),
-                                                            1, ceil_div(c.planes, kGroups));
+  const int64_t planes = rows < out_h ? 1 : planes_of_group(c);
   std::vector<HostArg> args = geometry(c, y_shape(c));
-  args.back() = static_cast<int32_t>(pitch);
-  args.emplace_back(static_cast<int32_t>(planes));
+  args.back() = checked_int32(pitch);
+  args.emplace_back(checked_int32(planes));
   if (result == "average") add_counts(args, c);
   const std::string kernel = "pool_rows_" + result + (c.stride_w == 2 ? "_2" : "");
   const Operand out{y,
@@ -203,7 +202,7 @@ void record_rows(Recorder& recorder, const std::string& result, const PoolConfig
                     {1, out_w, rows * out_w, out_h * out_w},
                     {}};
   args.insert(args.end(), {f32(x, x_shape(c)), out});
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
+  recorder.call(kernel, DeviceClass::kCpu, args);
 }
 
 // The gradients that go by rows, see pool_rows_grad_generator.cpp: how far apart rows of cells are.
@@ -220,8 +219,8 @@ bool is_grad_by_rows(DeviceClass device_class, const PoolConfig& c) {
 void record_rows_grad(Recorder& recorder, const std::string& op, const PoolConfig& c,
                       const std::vector<Operand>& operands) {
   std::vector<HostArg> args = geometry(c, x_shape(c));
-  args.back() = static_cast<int32_t>(pitch_of_cells(c));
-  args.emplace_back(static_cast<int32_t>(planes_of_group(c)));
+  args.back() = checked_int32(pitch_of_cells(c));
+  args.emplace_back(checked_int32(planes_of_group(c)));
   if (op == "avg") add_counts(args, c);
   const int64_t lanes = c.width >= kLanes ? kLanes : kPoolStep;
   call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_rows_grad_{}", op, lanes), std::move(args),

@@ -152,9 +152,20 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
   RDom taps_;
 };
 
-class AvgPool : public PoolGenerator<AvgPool> {
+template <class Derived>
+class AvgPoolGenerator : public PoolGenerator<Derived> {
+ protected:
+  GeneratorInput<int> bottom{"bottom"}, right{"right"}, counts_padding{"counts_padding"};
+
+  // The elements that the window starting at (x, y) of a plane averages over.
+  Expr count(const Expr& x, const Expr& y, const Expr& width, const Expr& height) const {
+    return count_along(x, this->kernel_w, width, right, counts_padding) *
+           count_along(y, this->kernel_h, height, bottom, counts_padding);
+  }
+};
+
+class AvgPool : public AvgPoolGenerator<AvgPool> {
  public:
-  Input<int> bottom{"bottom"}, right{"right"}, counts_padding{"counts_padding"};
   Input<Buffer<float, 3>> in{"in"};
   Output<Buffer<float, 3>> out{"out"};
 
@@ -167,9 +178,8 @@ class AvgPool : public PoolGenerator<AvgPool> {
     const Expr value = in(clamp(at_x, 0, width - 1), clamp(at_y, 0, height - 1), p);
     total_(x, y, p) = 0.0f;
     total_(x, y, p) = strict_float(total_(x, y, p) + select(is_inside, value, 0.0f));
-    const Expr count = count_along(start_x, kernel_w, width, right, counts_padding) *
-                       count_along(start_y, kernel_h, height, bottom, counts_padding);
-    out(x, y, p) = strict_float(total_(x, y, p) / cast<float>(count));
+    out(x, y, p) =
+        strict_float(total_(x, y, p) / cast<float>(count(start_x, start_y, width, height)));
   }
 
   void schedule() {
@@ -182,9 +192,8 @@ class AvgPool : public PoolGenerator<AvgPool> {
   RDom taps_;
 };
 
-class AvgPoolGrad : public PoolGenerator<AvgPoolGrad> {
+class AvgPoolGrad : public AvgPoolGenerator<AvgPoolGrad> {
  public:
-  Input<int> bottom{"bottom"}, right{"right"}, counts_padding{"counts_padding"};
   Input<Buffer<float, 3>> dy{"dy"};
   Output<Buffer<float, 3>> dx{"dx"};
 
@@ -194,10 +203,9 @@ class AvgPoolGrad : public PoolGenerator<AvgPoolGrad> {
     const Hit h = window_at(x, left, taps_.x, 1, stride_w, dy.dim(0).extent());
     const Hit v = window_at(y, top, taps_.y, 1, stride_h, dy.dim(1).extent());
     taps_.where(v.exists);
-    const Expr count =
-        count_along(h.window * stride_w - left, kernel_w, width, right, counts_padding) *
-        count_along(v.window * stride_h - top, kernel_h, height, bottom, counts_padding);
-    const Expr share = strict_float(dy(h.window, v.window, p) / cast<float>(count));
+    const Expr counted =
+        count(h.window * stride_w - left, v.window * stride_h - top, width, height);
+    const Expr share = strict_float(dy(h.window, v.window, p) / cast<float>(counted));
     total_(x, y, p) = 0.0f;
     total_(x, y, p) = strict_float(total_(x, y, p) + select(h.exists, share, 0.0f));
     dx(x, y, p) = total_(x, y, p);
