@@ -81,7 +81,7 @@ struct Rewritten {
       text.resize(text.size() - kUnsigned.size());
       word = "u" + word;
     }
-    text += "_ba_" + word;
+    text.append(kAliasingPrefix).append(word);
     aliased.insert(word);
     return true;
   }
@@ -257,7 +257,8 @@ void StitchUnit::add_text(const Rewritten& part) {
 std::string StitchUnit::text() const {
   std::string typedefs;
   for (const std::string& type : aliased_) {
-    typedefs += fmt::format("typedef {0} __attribute__((may_alias)) _ba_{0};\n", type);
+    typedefs +=
+        fmt::format("typedef {0} __attribute__((may_alias)) {1}{0};\n", type, kAliasingPrefix);
   }
   return typedefs + text_;
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ballast::device {
@@ -53,6 +54,9 @@ class StitchUnit {
   std::map<std::string, std::map<std::string, KernelFunction>> sources_;  // id, entry
   std::map<std::string, std::string> declarations_;                       // name, text
 };
+
+// What the names of types that may alias begin with; a line of text() per type defines them, first.
+constexpr std::string_view kAliasingPrefix = "_ba_";
 
 // Group, local and size of a work-item, in the order in which calls pass them.
 extern const char* const kIdParameters;

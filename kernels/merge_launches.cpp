@@ -59,10 +59,11 @@ std::string selected(const std::vector<std::string>& items, size_t first = 0) {
 // all come from one kernel, or only one of them runs, or they share memory as one type.
 std::string function_text(const device::StitchUnit& unit) {
   std::string text = unit.text();
-  while (text.find("__attribute__((may_alias)) _ba_") < text.find('\n')) {
+  const std::string type = fmt::format("__attribute__((may_alias)) {}", device::kAliasingPrefix);
+  while (text.find(type) < text.find('\n')) {
     text.erase(0, text.find('\n') + 1);
   }
-  replace_all(text, "_ba_", "");
+  replace_all(text, device::kAliasingPrefix, "");
   return text;
 }
 
