@@ -1,14 +1,16 @@
+#include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_patches.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
+#include "kernels/conv/conv_rows.h"
 #include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_weight.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,9 +31,7 @@ Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(),
 Shape w_shape(const ConvConfig& c) {
   return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
 }
-bool is_empty(const Shape& shape) {
-  return std::find(shape.begin(), shape.end(), 0) != shape.end();
-}
+bool is_empty(const Shape& shape) { return elements_of(shape) == 0; }
 
 // Whether a CPU computes a product as one although a kernel over padded planes could, which holds
 // results back until they can be written in long runs. Nothing is gained by that where the planes
@@ -45,7 +45,7 @@ bool multiplies_planes(int64_t planes, const ConvConfig& c) {
 std::vector<HostArg> geometry(const ConvConfig& c) {
   std::vector<HostArg> args;
   for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
-    args.emplace_back(static_cast<int32_t>(value));
+    args.emplace_back(number(value));
   }
   return args;
 }
@@ -73,20 +73,13 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
   }
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
-  };
-  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
-                shift = per_channel(e.has_scale);
-  Operand residual = dense_operand(e.has_residual ? slot++ : 1, DType::kF32, y_shape(c));
-  if (!e.has_residual) residual.strides = {0, 0, 0, 0};
+  const EpilogueOperands terms(e, {c.out_channels});
+  const Operand out = dense_operand(terms.out, DType::kF32, y_shape(c));
   std::vector<HostArg> args = geometry(c);
   args.insert(args.end(), {dense_operand(0, DType::kF32, x_shape(c)),
-                           dense_operand(1, DType::kF32, w_shape(c)), bias, scale, shift, residual,
-                           int32_t{e.has_bias}, int32_t{e.has_scale}, int32_t{e.has_residual},
-                           int32_t{e.has_relu}, static_cast<int32_t>(c.out_channels / c.groups),
-                           dense_operand(slot, DType::kF32, y_shape(c))});
+                           dense_operand(1, DType::kF32, w_shape(c))});
+  terms.append_to(args, out);
+  args.insert(args.end(), {number(c.out_channels / c.groups), out});
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_general", device_class), "conv2d", args);
   return recorder.finish();
@@ -111,10 +104,9 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
                                                     : plan_conv2d_input_grad_tiles(c);
   }
   std::vector<HostArg> args = geometry(c);
-  args.insert(
-      args.end(),
-      {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
-       static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
+  args.insert(args.end(),
+              {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
+               number(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_input_grad_general", device_class), "conv2d_input_grad", args);
   return recorder.finish();
@@ -130,10 +122,9 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
                                                      : plan_conv2d_weight_grad_tiles(c);
   }
   std::vector<HostArg> args = geometry(c);
-  args.insert(
-      args.end(),
-      {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
-       static_cast<int32_t>(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});
+  args.insert(args.end(),
+              {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
+               number(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_weight_grad_general", device_class), "conv2d_weight_grad", args);
   return recorder.finish();

@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_depth.h"
 
-#include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/halide_runtime.h"
+#include "kernels/lanes.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -9,8 +11,8 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kVector = 16;    // least width of what is read
-constexpr int64_t kLinesRows = 4;  // least height of a block of lines; where paired, a divisor
+constexpr int64_t kVector = kLanes;  // least width of what is read
+constexpr int64_t kLinesRows = 4;    // least height of a block of lines; where paired, a divisor
 
 // A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
 // are a divisor of its height.
@@ -52,27 +54,16 @@ Reversed reversed(const ConvConfig& c) {
           make_blocks(c.height, c.width, left, in_w, 1, 1, reach_h, reach_w)};
 }
 
-// Where the terms of an epilogue lie among the operands.
-struct Terms {
-  Operand bias, scale, shift;
-  uint32_t residual, out;
-};
+EpilogueOperands terms_of(const ConvConfig& c, const ConvEpilogue& e) {
+  return {e, {c.out_channels / c.groups, c.groups}};
+}
 
-Terms terms_of(const ConvConfig& c, const ConvEpilogue& e) {
-  const int64_t channels = c.out_channels / c.groups;
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    const int64_t step = is_given ? 1 : 0;
-    return Operand{
-        is_given ? slot++ : 1, DType::kF32, {channels, c.groups}, {step, step * channels}, {}};
-  };
-  Terms terms;
-  terms.bias = per_channel(e.has_bias);
-  terms.scale = per_channel(e.has_scale);
-  terms.shift = per_channel(e.has_scale);
-  terms.residual = e.has_residual ? slot++ : 1;
-  terms.out = slot;
-  return terms;
+// Calls a kernel whose arguments end with weights, the epilogue's and the result.
+void call_with_epilogue(Recorder& recorder, const std::string& kernel, std::vector<HostArg> args,
+                        const EpilogueOperands& terms, const Operand& out) {
+  terms.append_to(args, out);
+  args.push_back(out);
+  recorder.call(kernel, DeviceClass::kCpu, args);
 }
 
 // Dense [batch, groups, channels, height, width] as (x, row, block, channel, group, n).
@@ -168,20 +159,16 @@ int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
 
 // y, or dx, which is that of flipped windows.
 Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, const Lines& lines, bool is_flipped) {
-  const Terms terms = terms_of(c, e);
-  const int64_t channels = c.out_channels / c.groups;
-  Operand residual = lines_operand(terms.residual, c, channels, lines);
-  if (!e.has_residual) residual.strides.assign(residual.strides.size(), 0);
+  const EpilogueOperands terms = terms_of(c, e);
   SourceRules rules = kDirectAccess;
   rules.streams = should_stream(DeviceClass::kCpu, c.batch * c.out_channels, c.height * c.width,
                                 kStreamedBytes);
   Recorder recorder(rules);
-  recorder.call(aot_kernel("conv_depth_lines", DeviceClass::kCpu), "conv_depth_lines",
-                {number(lines.width), number(lines.length), number(lines.margin), flat_planes(0, c),
-                 number(lines.is_paired), number(planes_of_group(c, lines.blocks)),
-                 number(is_flipped), weights(1, c), terms.bias, terms.scale, terms.shift, residual,
-                 number(e.has_bias), number(e.has_scale), number(e.has_residual),
-                 number(e.has_relu), lines_operand(terms.out, c, channels, lines)});
+  call_with_epilogue(recorder, "conv_depth_lines",
+                     {number(lines.width), number(lines.length), number(lines.margin),
+                      flat_planes(0, c), number(lines.is_paired),
+                      number(planes_of_group(c, lines.blocks)), number(is_flipped), weights(1, c)},
+                     terms, lines_operand(terms.out, c, c.out_channels / c.groups, lines));
   return recorder.finish();
 }
 
@@ -205,17 +192,12 @@ std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
 
 // y, or dx, which is that of flipped windows.
 Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
-  const Terms terms = terms_of(c, e);
-  Operand residual = channel_planes(terms.residual, c);
-  if (!e.has_residual) residual.strides.assign(residual.strides.size(), 0);
+  const EpilogueOperands terms = terms_of(c, e);
   std::vector<HostArg> args = rows_arguments(c, 0);
-  args.insert(args.end(),
-              {number(planes_of_group(c, 1)), number(is_flipped), weights(1, c), terms.bias,
-               terms.scale, terms.shift, residual, number(e.has_bias), number(e.has_scale),
-               number(e.has_residual), number(e.has_relu), channel_planes(terms.out, c)});
-  const std::string kernel = rows_kernel("conv_depth_rows", c);
+  args.insert(args.end(), {number(planes_of_group(c, 1)), number(is_flipped), weights(1, c)});
   Recorder recorder(kDirectAccess);
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
+  call_with_epilogue(recorder, rows_kernel("conv_depth_rows", c), args, terms,
+                     channel_planes(terms.out, c));
   return recorder.finish();
 }
 
@@ -224,7 +206,7 @@ Plan plan_weight_rows(const ConvConfig& c) {
   args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
   const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
   Recorder recorder(kDirectAccess);
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel, args);
+  recorder.call(kernel, DeviceClass::kCpu, args);
   return recorder.finish();
 }
 
@@ -236,7 +218,7 @@ Lines weight_lines_of(const ConvConfig& c) {
 
 Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
   Recorder recorder(kDirectAccess);
-  recorder.call(aot_kernel("conv_depth_weight_lines", DeviceClass::kCpu), "conv_depth_weight_lines",
+  recorder.call("conv_depth_weight_lines", DeviceClass::kCpu,
                 {number(lines.width), number(lines.length), number(lines.margin), flat_planes(1, c),
                  lines_operand(0, c, c.out_channels / c.groups, lines), weights(2, c)});
   return recorder.finish();
@@ -264,35 +246,14 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_rows(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
-  const Terms terms = terms_of(c, e);
-  const int64_t channels = c.out_channels / c.groups;
-  Operand residual = blocked(terms.residual, c, channels, blocks);
-  if (!e.has_residual) residual.strides.assign(6, 0);
+  const EpilogueOperands terms = terms_of(c, e);
   Recorder recorder(kDirectAccess);
-  recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
-                {number(c.stride_h),
-                 number(c.stride_w),
-                 number(c.dilation_h),
-                 number(c.dilation_w),
-                 number(c.top),
-                 number(c.left),
-                 number(1),
-                 number(1),
-                 number(blocks.pitch),
-                 number(blocks.rows),
-                 number(blocks.elements),
-                 number(0),
-                 planes(0, c, c.height, c.width),
-                 weights(1, c),
-                 terms.bias,
-                 terms.scale,
-                 terms.shift,
-                 residual,
-                 number(e.has_bias),
-                 number(e.has_scale),
-                 number(e.has_residual),
-                 number(e.has_relu),
-                 blocked(terms.out, c, channels, blocks)});
+  call_with_epilogue(recorder, "conv_depth",
+                     {number(c.stride_h), number(c.stride_w), number(c.dilation_h),
+                      number(c.dilation_w), number(c.top), number(c.left), number(1), number(1),
+                      number(blocks.pitch), number(blocks.rows), number(blocks.elements), number(0),
+                      planes(0, c, c.height, c.width), weights(1, c)},
+                     terms, blocked(terms.out, c, c.out_channels / c.groups, blocks));
   return recorder.finish();
 }
 
@@ -300,34 +261,14 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   if (is_rows(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
-  const Operand unused{1, DType::kF32, {1, c.groups}, {0, 0}, {}};
-  Operand residual = blocked(1, c, 1, r.blocks);
-  residual.strides.assign(6, 0);
+  const EpilogueOperands terms = terms_of(c, {});
   Recorder recorder(kDirectAccess);
-  recorder.call(aot_kernel("conv_depth", DeviceClass::kCpu), "conv_depth",
-                {number(1),
-                 number(1),
-                 number(c.dilation_h),
-                 number(c.dilation_w),
-                 number(r.top),
-                 number(r.left),
-                 number(c.stride_h),
-                 number(c.stride_w),
-                 number(r.blocks.pitch),
-                 number(r.blocks.rows),
-                 number(r.blocks.elements),
-                 number(1),
-                 planes(0, c, c.out_h(), c.out_w()),
-                 weights(1, c),
-                 unused,
-                 unused,
-                 unused,
-                 residual,
-                 number(0),
-                 number(0),
-                 number(0),
-                 number(0),
-                 blocked(2, c, 1, r.blocks)});
+  call_with_epilogue(recorder, "conv_depth",
+                     {number(1), number(1), number(c.dilation_h), number(c.dilation_w),
+                      number(r.top), number(r.left), number(c.stride_h), number(c.stride_w),
+                      number(r.blocks.pitch), number(r.blocks.rows), number(r.blocks.elements),
+                      number(1), planes(0, c, c.out_h(), c.out_w()), weights(1, c)},
+                     terms, blocked(terms.out, c, 1, r.blocks));
   return recorder.finish();
 }
 
@@ -339,7 +280,7 @@ Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
                       c.dilation_h == 1 && c.dilation_w == 1;
   const std::string kernel = is_3x3 ? "conv_depth_weight_3x3" : "conv_depth_weight";
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+  recorder.call(kernel, DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),
                  number(blocks.rows), number(blocks.elements), planes(1, c, c.height, c.width),

@@ -67,11 +67,8 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
   Input<int> is_flipped{"is_flipped"};
   Input<Buffer<float, 4>> in{"in"};            // (x, y, g, n)
   Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel of the group, g)
-  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (channel, g)
-  Input<Buffer<float, 6>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"};
-  Output<Buffer<float, 6>> out{"out"};  // (x, r, b, channel, g, n): y = b rows + r
+  EpilogueInputs<2, 6> epilogue;               // its channel: (channel, g)
+  Output<Buffer<float, 6>> out{"out"};         // (x, r, b, channel, g, n): y = b rows + r
 
   void generate() {
     const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
@@ -82,37 +79,27 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
     const Expr place =
         (r * stride_h + taps.y * dilation_h) * pitch + x * stride_w + taps.x * dilation_w;
     product(x, r, b, o, g, n) = 0.0f;
-    product(x, r, b, o, g, n) = fused_multiply_add(padded(place, b, g, n), weights(kx, ky, o, g),
-                                                   product(x, r, b, o, g, n));
-    Expr value = with_terms(product(x, r, b, o, g, n), has_bias, bias(o, g), has_scale, scale(o, g),
-                            shift(o, g), has_residual, residual(x, r, b, o, g, n));
+    product(x, r, b, o, g, n) =
+        fma_f32(padded(place, b, g, n), weights(kx, ky, o, g), product(x, r, b, o, g, n));
+    Expr value = epilogue.with_terms(product(x, r, b, o, g, n), {o, g}, {x, r, b, o, g, n});
     // What the next work-group copies follows what this one did.
     const Expr y =
         unsafe_promise_clamped((b * rows + r + rows) * stride_h, 0, in.dim(1).extent() - 1);
     value = with_prefetch(value, in(unsafe_promise_clamped(x, 0, in.dim(0).extent() - 1), y, g, n));
-    out(x, r, b, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+    out(x, r, b, o, g, n) = epilogue.with_relu(value);
   }
 
   void schedule() {
-    for (int d = 0; d < 4; ++d) {
-      in.dim(d).set_min(0);
-      weights.dim(d).set_min(0).set_stride(Expr());
-    }
-    for (int d = 0; d < 6; ++d) {
-      residual.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
-    for (auto* vector : {&bias, &scale, &shift}) {
-      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
-    }
+    set_mins(in, out);
+    set_any_layout(weights);
+    epilogue.set_layouts();
     const Expr is_3x3 = weights.dim(0).extent() == 3 && weights.dim(1).extent() == 3;
     const Expr is_block = is_3x3 && stride_w == 1 && stride_h == 1 && dilation_h == 1 &&
                           dilation_w == 1 && out.dim(0).extent() >= kWide &&
                           out.dim(1).extent() >= kRows;
     Func func = out;
-    const Expr is_plain = has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
-    tile(func.specialize(is_block && is_plain), kWide, kRows);
-    tile(func.specialize(is_block && has_residual == 0), kWide, kRows);
+    tile(func.specialize(is_block && epilogue.is_plain()), kWide, kRows);
+    tile(func.specialize(is_block && epilogue.has_residual == 0), kWide, kRows);
     tile(func.specialize(stride_w == 1 && out.dim(0).extent() >= kLanes), kLanes, 1);
     tile(func, kLanes / 2, 1);
     product.compute_at(out, xo).store_in(MemoryType::Stack);
@@ -182,7 +169,7 @@ class ConvDepthWeight : public DepthGenerator<ConvDepthWeight> {
     const Expr old = lanes(l, kx, ky, o, g);
     const Expr given = select(start + l >= select(given_row < rows, column_block * kLanes, width),
                               dy(start + l, row, block, o, g, image), 0.0f);
-    Expr sum = fused_multiply_add(padded(place, block, g, image), given, old);
+    Expr sum = fma_f32(padded(place, block, g, image), given, old);
     if (square > 0) {
       // Planes of the next image are far from these: what is read there is asked for now.
       const Expr y = (block * rows + row) * stride_h;

@@ -109,11 +109,8 @@ class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
   Input<int> is_paired{"is_paired"};
   Input<int> planes{"planes"};  // of a work-group, which ends waiting for its results
   Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};                            // (kx, ky, channel, g)
-  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (channel, g)
-  Input<Buffer<float, 7>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"};
+  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
+  EpilogueInputs<2, 7> epilogue;               // its channel: (channel, g)
   Output<Buffer<float, 7>> out{"out"};
 
   void generate() {
@@ -125,32 +122,28 @@ class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
         const Expr weight = weights(select(is_flipped != 0, kSide - 1 - kx, kx),
                                     select(is_flipped != 0, kSide - 1 - ky, ky), o, g);
         const Expr pixels = padded(place_of(c, q, ky, kx), b, g, n);
-        value = with_tap(value, fused_multiply_add(pixels, weight, value), c, kx);
+        value = with_tap(value, fma_f32(pixels, weight, value), c, kx);
       }
     }
-    value = with_terms(value, has_bias, bias(o, g), has_scale, scale(o, g), shift(o, g),
-                       has_residual, residual(l, c, q, b, o, g, n));
+    value = epilogue.with_terms(value, {o, g}, {l, c, q, b, o, g, n});
     // The next plane is copied when this one is done.
     const Expr place = b * length + 2 * q * width + c * kLanes + l;
     value = with_prefetch(value, in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1),
                                     unsafe_promise_clamped(g + 1, 0, in.dim(1).extent() - 1), n));
-    out(l, c, q, b, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+    out(l, c, q, b, o, g, n) = epilogue.with_relu(value);
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    for (int d = 0; d < 4; ++d) weights.dim(d).set_min(0).set_stride(Expr());
-    for (auto* vector : {&bias, &scale, &shift}) {
-      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
-    }
-    bound_lines(residual);
+    set_mins(in);
+    set_any_layout(weights);
+    epilogue.set_layouts();
+    bound_lines(epilogue.residual);
     bound_lines(out);
     Func func = out;
-    const Expr is_plain = has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
-    tile(func.specialize(is_paired != 0 && is_plain), true);
-    tile(func.specialize(is_paired != 0 && has_residual == 0), true);
+    tile(func.specialize(is_paired != 0 && epilogue.is_plain()), true);
+    tile(func.specialize(is_paired != 0 && epilogue.has_residual == 0), true);
     tile(func.specialize(is_paired != 0), true);
-    tile(func.specialize(is_paired == 0 && has_residual == 0), false);
+    tile(func.specialize(is_paired == 0 && epilogue.has_residual == 0), false);
     tile(func, false);
     schedule_padded(LoopLevel(out, gi));
     schedule_edges(LoopLevel(out, b));
@@ -193,7 +186,7 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
       for (int i = 0; i < 2; ++i) {
         const Expr pair = 2 * pixels[1] + i;
         const Expr x = padded(place_of(column, pair, ky, kx), block, g, image);
-        const Expr more = fused_multiply_add(x, dy(l, column, pair, block, o, g, image), sum);
+        const Expr more = fma_f32(x, dy(l, column, pair, block, o, g, image), sum);
         sum = with_tap(sum, more, column, kx);
         if (tap == 0) sum = with_next(sum, column, pair, block, image);
       }
@@ -208,8 +201,7 @@ class ConvDepthWeightLines : public LinesGenerator<ConvDepthWeightLines> {
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    for (int d = 0; d < 4; ++d) dw.dim(d).set_min(0);
+    set_mins(in, dw);
     for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kSide);
     bound_lines(dy);
     Func(dw).gpu_blocks(o, g).unroll(kx).unroll(ky).never_partition_all();

@@ -99,43 +99,32 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
  public:
   Input<int> planes{"planes"};  // of a work-group
   Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};                            // (kx, ky, channel, g)
-  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (channel, g)
-  Input<Buffer<float, 4>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"};
-  Output<Buffer<float, 4>> out{"out"};  // (a plane's pixels, channel, g, n)
+  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
+  EpilogueInputs<2, 4> epilogue;               // its channel: (channel, g)
+  Output<Buffer<float, 4>> out{"out"};         // (a plane's pixels, channel, g, n)
 
   void generate() {
     taps = RDom(0, kSide, 0, kSide, "taps");
     const Expr weight = weights(select(is_flipped != 0, kSide - 1 - taps.x, taps.x),
                                 select(is_flipped != 0, kSide - 1 - taps.y, taps.y), o, g);
     sums(l, i, v, k, o, g, n) = 0.0f;
-    sums(l, i, v, k, o, g, n) = fused_multiply_add(pixels(v, i, first_of(k), taps.x, taps.y, n),
-                                                   weight, sums(l, i, v, k, o, g, n));
+    sums(l, i, v, k, o, g, n) =
+        fma_f32(pixels(v, i, first_of(k), taps.x, taps.y, n), weight, sums(l, i, v, k, o, g, n));
     part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors}, {0, groups()}}, "part");
     const Expr row = row_at(first_of(part[3]), part[1]);
     const Expr place = clamped(row + (start_of(part[2]) + part[0]));
-    const Expr value =
-        with_terms(sums(part[0], part[1], part[2], part[3], o, g, n), has_bias, bias(o, g),
-                   has_scale, scale(o, g), shift(o, g), has_residual, residual(place, o, g, n));
+    const Expr sum = sums(part[0], part[1], part[2], part[3], o, g, n);
     out(f, o, g, n) = undef<float>();
-    out(place, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+    out(place, o, g, n) = epilogue.with_relu(epilogue.with_terms(sum, {o, g}, {place, o, g, n}));
   }
 
   void schedule() {
-    for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    for (int d = 0; d < 4; ++d) {
-      weights.dim(d).set_min(0).set_stride(Expr());
-      residual.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
-    for (auto* vector : {&bias, &scale, &shift}) {
-      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
-    }
+    set_mins(in, out);
+    set_any_layout(weights);
+    epilogue.set_layouts();
     Stage stage = Func(out).update();
-    tile(stage.specialize(has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0));
-    tile(stage.specialize(has_residual == 0));
+    tile(stage.specialize(epilogue.is_plain()));
+    tile(stage.specialize(epilogue.has_residual == 0));
     tile(stage);
     sums.compute_at(out, part[2]).store_in(MemoryType::Register);
     sums.bound_extent(l, lane_count()).bound_extent(i, kRows).vectorize(l).unroll(i);
@@ -179,7 +168,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     lanes(l, o, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
     for (int tap = 0; tap < kTaps; ++tap) {
       const Expr x = pixels(v, i, first, tap % kSide, tap / kSide, image);
-      sums.push_back(fused_multiply_add(x, given, lanes(l, o, g)[tap]));
+      sums.push_back(fma_f32(x, given, lanes(l, o, g)[tap]));
     }
     lanes(l, o, g) = Tuple(sums);
     for (int tap = 0; tap < kTaps; ++tap) {

@@ -21,10 +21,6 @@ class GeneralGenerator : public Generator<Derived> {
       dilation_h{"dilation_h"}, dilation_w{"dilation_w"};
   Var x{"x"}, y{"y"}, z{"z"}, n{"n"};
 
-  template <class Tensor>
-  static void set_layout(Tensor& tensor) {
-    for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  }
   // tensor(a, b, ...) where 0 <= a < its extent and 0 <= b < its extent, else 0.
   template <class Tensor>
   static Expr or_zero(Tensor& tensor, const Expr& a, const Expr& b, const Expr& c, const Expr& d) {
@@ -49,10 +45,8 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
  public:
   Input<Buffer<float, 4>> in{"in"};
   Input<Buffer<float, 4>> weights{"weights"};
-  Input<Buffer<float, 1>> bias{"bias"}, scale{"scale"}, shift{"shift"};
-  Input<Buffer<float, 4>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"}, group_outputs{"group_outputs"};
+  EpilogueInputs<1, 4> epilogue;
+  Input<int> group_outputs{"group_outputs"};
   Output<Buffer<float, 4>> out{"out"};
 
   void generate() {
@@ -62,22 +56,15 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
         or_zero(in, x * stride_w + r.x * dilation_w - left, y * stride_h + r.y * dilation_h - top,
                 (z / group_outputs) * group_inputs + r.z, n);
     total_(x, y, z, n) = 0.0f;
-    total_(x, y, z, n) = fused_multiply_add(value, weights(r.x, r.y, r.z, z), total_(x, y, z, n));
-    const Expr result = with_terms(total_(x, y, z, n), has_bias, bias(z), has_scale, scale(z),
-                                   shift(z), has_residual, residual(x, y, z, n));
-    out(x, y, z, n) = select(has_relu != 0 && le(result, 0.0f), 0.0f, result);
+    total_(x, y, z, n) = fma_f32(value, weights(r.x, r.y, r.z, z), total_(x, y, z, n));
+    out(x, y, z, n) =
+        epilogue.with_relu(epilogue.with_terms(total_(x, y, z, n), {z}, {x, y, z, n}));
   }
 
   void schedule() {
-    set_layout(in);
-    set_layout(weights);
-    for (auto* vector : {&bias, &scale, &shift}) {
-      set_layout(*vector);
-      vector->dim(0).set_stride(Expr());
-    }
-    set_layout(residual);
-    residual.dim(0).set_stride(Expr());
-    set_layout(out);
+    set_mins(in, weights, out);
+    epilogue.set_layouts();
+    epilogue.residual.dim(0).set_stride(Expr());
     schedule_elements(out, total_);
   }
 
@@ -100,15 +87,12 @@ class ConvInputGradGeneral : public GeneralGenerator<ConvInputGradGeneral> {
     const Expr is_hit = at_x % stride_w == 0 && at_y % stride_h == 0;
     const Expr value = select(is_hit, or_zero(dy, at_x / stride_w, at_y / stride_h, o, n), 0.0f);
     total_(x, y, z, n) = 0.0f;
-    total_(x, y, z, n) =
-        fused_multiply_add(value, weights(r.x, r.y, z % group_inputs, o), total_(x, y, z, n));
+    total_(x, y, z, n) = fma_f32(value, weights(r.x, r.y, z % group_inputs, o), total_(x, y, z, n));
     dx(x, y, z, n) = total_(x, y, z, n);
   }
 
   void schedule() {
-    set_layout(dy);
-    set_layout(weights);
-    set_layout(dx);
+    set_mins(dy, weights, dx);
     schedule_elements(dx, total_);
   }
 
@@ -129,14 +113,12 @@ class ConvWeightGradGeneral : public GeneralGenerator<ConvWeightGradGeneral> {
     const Expr value = or_zero(in, r.x * stride_w + x * dilation_w - left,
                                r.y * stride_h + y * dilation_h - top, channel, r.z);
     total_(x, y, z, n) = 0.0f;
-    total_(x, y, z, n) = fused_multiply_add(value, dy(r.x, r.y, n, r.z), total_(x, y, z, n));
+    total_(x, y, z, n) = fma_f32(value, dy(r.x, r.y, n, r.z), total_(x, y, z, n));
     dw(x, y, z, n) = total_(x, y, z, n);
   }
 
   void schedule() {
-    set_layout(dy);
-    set_layout(in);
-    set_layout(dw);
+    set_mins(dy, in, dw);
     schedule_elements(dw, total_);
   }
 

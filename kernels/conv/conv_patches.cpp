@@ -1,5 +1,6 @@
 #include "kernels/conv/conv_patches.h"
 
+#include "kernels/conv/conv_arguments.h"
 #include "kernels/kernels.h"
 #include "kernels/plan_builder.h"
 
@@ -63,9 +64,8 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
   const Sizes s(c);
   const bool adds_bias = e.has_bias && c.groups == 1;
   const bool ends_apart = adds_bias != e.has_bias || e.has_scale || e.has_residual;
-  uint32_t slot = 2;
-  const uint32_t bias = e.has_bias ? slot++ : 0, scale = e.has_scale ? slot++ : 0,
-                 shift = e.has_scale ? slot++ : 0, residual = e.has_residual ? slot++ : 0, y = slot;
+  const EpilogueOperands terms(e, {c.out_channels});
+  const uint32_t y = terms.out;
   PlanBuilder builder(y + 1);
   const uint32_t rows = builder.add_floats(s.windows * s.row);
   const uint32_t products = builder.add_floats(s.windows * c.out_channels);
@@ -80,7 +80,7 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
   product.has_bias = adds_bias;
   product.activation = e.has_relu && !ends_apart ? "relu" : "none";
   std::vector<uint32_t> slots = {rows, 1};
-  if (adds_bias) slots.push_back(bias);
+  if (adds_bias) slots.push_back(terms.bias.slot);
   slots.push_back(products);
   builder.append(plan_matmul(device_class, product), slots);
   builder.append(plan_copy(device_class, DType::kF32, {c.batch, c.out_channels, s.plane},
@@ -92,12 +92,12 @@ Plan plan_conv2d_patches(DeviceClass device_class, const ConvConfig& c, const Co
   const auto follow = [&](const std::string& op, const TensorType& other, uint32_t operand) {
     builder.append(plan_pointwise(device_class, op, {result, other}, result), {y, operand, y});
   };
-  if (e.has_bias && !adds_bias) follow("add", per_channel, bias);
+  if (e.has_bias && !adds_bias) follow("add", per_channel, terms.bias.slot);
   if (e.has_scale) {
-    follow("mul", per_channel, scale);
-    follow("add", per_channel, shift);
+    follow("mul", per_channel, terms.scale.slot);
+    follow("add", per_channel, terms.shift.slot);
   }
-  if (e.has_residual) follow("add", result, residual);
+  if (e.has_residual) follow("add", result, terms.residual_slot);
   if (e.has_relu && ends_apart) {
     builder.append(plan_pointwise(device_class, "relu", {result}, result), {y, y});
   }

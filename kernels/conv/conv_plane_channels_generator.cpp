@@ -36,8 +36,8 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
       for (const Var& one : {v, x, y_, o, p, g, n}) func.bound_extent(one, 1);
       func.vectorize(l).unroll(j);
     }
-    turned.back().specialize(is_plain());
-    turned.back().specialize(has_residual == 0);
+    turned.back().specialize(epilogue.is_plain());
+    turned.back().specialize(epilogue.has_residual == 0);
     schedule_planes(LoopLevel(out, part));
     schedule_product(tile);
   }
@@ -53,9 +53,9 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     const Expr tap = k * chunk_taps + steps;
     steps.where(tap < taps);
     product(l, v, q, o, p, g, n, k) = 0.0f;
-    product(l, v, q, o, p, g, n, k) = fused_multiply_add(
-        padded(unsafe_promise_clamped(place(tap) + q, 0, elements - 1), p, g, n),
-        weights(v * kLanes + l, tap, tile_of(p, o), g), product(l, v, q, o, p, g, n, k));
+    product(l, v, q, o, p, g, n, k) =
+        fma_f32(padded(unsafe_promise_clamped(place(tap) + q, 0, elements - 1), p, g, n),
+                weights(v * kLanes + l, tap, tile_of(p, o), g), product(l, v, q, o, p, g, n, k));
     total(l, v, q, o, p, g, n) = 0.0f;
     // Their rows are asked for on the way, those of some channels per chunk: else writing them
     // waits for memory.

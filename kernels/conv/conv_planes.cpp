@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_planes.h"
 
-#include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_operands.h"
+#include "kernels/lanes.h"
 #include "kernels/registers.h"
 
 #include <algorithm>
@@ -8,8 +10,6 @@
 
 namespace ballast::kernels {
 namespace {
-
-constexpr int64_t kLanes = 16;
 
 // What is kept in registers.
 struct Tile {
@@ -25,18 +25,18 @@ constexpr Tiles kNarrowTiles = {{"conv_planes_6x1", 6, 16}, {"conv_plane_channel
 
 const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
 
-// A convolution of x [batch, groups * channels, in_h, in_w] to [batch, groups * lanes, out_h,
+// A convolution of x [batch, groups * inputs, in_h, in_w] to [batch, groups * outputs, out_h,
 // out_w].
 struct Problem {
-  int64_t batch, groups, channels, lanes, in_h, in_w, out_h, out_w;
+  int64_t batch, groups, inputs, outputs, in_h, in_w, out_h, out_w;
   int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
   int64_t in_step, out_step, group_step, first_tap, tap_step;  // of the weights
 
   int64_t reach_h() const { return (kernel_h - 1) * dilation_h / stride_h; }
   int64_t reach_w() const { return (kernel_w - 1) * dilation_w / stride_w; }
   int64_t phases() const { return stride_h * stride_w; }
-  int64_t taps() const { return kernel_h * kernel_w * channels; }
-  int64_t tiles_of_channels(const Tile& tile) const { return ceil_div(lanes, tile.channels); }
+  int64_t taps() const { return kernel_h * kernel_w * inputs; }
+  int64_t tiles_of_channels(const Tile& tile) const { return ceil_div(outputs, tile.channels); }
 };
 
 // How a problem is cut into work-groups.
@@ -51,9 +51,9 @@ Cut cut_rows(const Problem& p, const Tile& tile, int64_t pitch, int64_t rows) {
   cut.plane = (rows + p.reach_h()) * pitch;
   cut.tiles = ceil_div((rows - 1) * pitch + p.out_w, tile.pixels);
   // Tiles read beyond the last row of results.
-  const int64_t last = (p.channels * p.phases() - 1) * cut.plane + p.reach_h() * pitch +
-                       p.reach_w() + cut.tiles * tile.pixels;
-  const int64_t all = p.channels * p.phases() * cut.plane;
+  const int64_t last = (p.inputs * p.phases() - 1) * cut.plane + p.reach_h() * pitch + p.reach_w() +
+                       cut.tiles * tile.pixels;
+  const int64_t all = p.inputs * p.phases() * cut.plane;
   cut.elements = ceil_div(std::max(last, all), kLanes) * kLanes;
   cut.blocks = ceil_div(p.out_h, rows);
   return cut;
@@ -98,7 +98,7 @@ Cut cut_problem(const Problem& p) {
   constexpr int64_t kLeastTaps = 96, kLeastGroups = 8;
   const auto& [pixel_lanes, channel_lanes] = tiles_of_cpu();
   const int64_t computed = p.tiles_of_channels(channel_lanes) * channel_lanes.channels;
-  if (p.lanes >= channel_lanes.channels && 8 * p.lanes >= 7 * computed &&
+  if (p.outputs >= channel_lanes.channels && 8 * p.outputs >= 7 * computed &&
       p.kernel_h * p.kernel_w > 1 && p.taps() >= kLeastTaps) {
     const Cut cut = cut_problem(p, channel_lanes);
     const bool has_vectors = written(p, cut).width >= kLanes;
@@ -113,8 +113,8 @@ Cut cut_problem(const Problem& p) {
 bool is_better_in_tiles(const Problem& p, const Cut& cut) {
   constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96, kLeastChannels = 192;  // of 1x1
   const int64_t pixels = p.out_h * p.out_w;
-  const ConvTile& tile = choose_conv_tile(p.lanes, pixels);
-  const bool is_filled = 8 * p.lanes >= 7 * ceil_div(p.lanes, tile.lanes()) * tile.lanes();
+  const ConvTile& tile = choose_conv_tile(p.outputs, pixels);
+  const bool is_filled = 8 * p.outputs >= 7 * ceil_div(p.outputs, tile.lanes()) * tile.lanes();
   if (!is_filled || !tile.is_fast()) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
@@ -130,7 +130,7 @@ bool is_better_in_tiles(const Problem& p, const Cut& cut) {
 
 bool is_taken(const Problem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
-  if (p.lanes < tiles_of_cpu().pixel_lanes.channels || p.in_h == 0 || p.in_w == 0) return false;
+  if (p.outputs < tiles_of_cpu().pixel_lanes.channels || p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
   if (cut.rows == 0 || is_better_in_tiles(p, cut)) return false;
   const double useful =
@@ -141,33 +141,22 @@ bool is_taken(const Problem& p) {
 Problem forward(const ConvConfig& c) {
   const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
-  return {c.batch,
-          c.groups,
-          in,
-          out,
-          c.height,
-          c.width,
-          c.out_h(),
-          c.out_w(),
-          c.kernel_h,
-          c.kernel_w,
-          c.stride_h,
-          c.stride_w,
-          c.dilation_h,
-          c.dilation_w,
-          c.top,
-          c.left,
-          taps,
-          in * taps,
-          out * in * taps,
-          0,
-          1};
+  Problem p{};
+  p.batch = c.batch, p.groups = c.groups, p.inputs = in, p.outputs = out;
+  p.in_h = c.height, p.in_w = c.width, p.out_h = c.out_h(), p.out_w = c.out_w();
+  p.kernel_h = c.kernel_h, p.kernel_w = c.kernel_w;
+  p.stride_h = c.stride_h, p.stride_w = c.stride_w;
+  p.dilation_h = c.dilation_h, p.dilation_w = c.dilation_w;
+  p.top = c.top, p.left = c.left;
+  p.in_step = taps, p.out_step = in * taps, p.group_step = out * in * taps;
+  p.first_tap = 0, p.tap_step = 1;
+  return p;
 }
 
 // With stride 1, dx is the convolution of dy with the window flipped.
 Problem input_grad(const ConvConfig& c) {
   Problem p = forward(c);
-  std::swap(p.channels, p.lanes);
+  std::swap(p.inputs, p.outputs);
   std::swap(p.in_h, p.out_h);
   std::swap(p.in_w, p.out_w);
   p.stride_h = p.stride_w = 1;
@@ -186,7 +175,7 @@ Operand planes(uint32_t slot, const Problem& p, int64_t channels, int64_t height
 struct Packed {
   Packed(Workspace& scratch, const Problem& p)
       : rows(cut_problem(p).tile->channels),
-        tiles(ceil_div(p.lanes, rows)),
+        tiles(ceil_div(p.outputs, rows)),
         groups(p.groups),
         tile(p.taps() * rows),
         slot(scratch.add_floats(groups * tiles * tile)) {}
@@ -212,22 +201,16 @@ struct Packed {
 Operand pack_weights(Recorder& recorder, Workspace& scratch, const Problem& p) {
   const int64_t window = p.kernel_h * p.kernel_w;
   const Packed packed(scratch, p);
-  recorder.call(aot_kernel("conv_plane_weights", DeviceClass::kCpu), "conv_plane_weights",
+  recorder.call("conv_plane_weights", DeviceClass::kCpu,
                 {number(p.first_tap), number(p.tap_step),
                  Operand{1,
                          DType::kF32,
-                         {window, p.channels, p.lanes, p.groups},
+                         {window, p.inputs, p.outputs, p.groups},
                          {1, p.in_step, p.out_step, p.group_step},
                          {}},
-                 packed.as({window, p.channels})});
+                 packed.as({window, p.inputs})});
   return packed.as({p.taps()});
 }
-
-// Operands of conv_planes beside x and y; what the epilogue does not have is bound to any memory.
-struct Epilogue {
-  ConvEpilogue parts;
-  Operand bias, scale, shift, residual;
-};
 
 // Chunks of one length whose weights take half of the nearest cache.
 int64_t chunk_taps(const Problem& p, const Tile& tile) {
@@ -236,33 +219,24 @@ int64_t chunk_taps(const Problem& p, const Tile& tile) {
 }
 
 // x in slot 0.
-void record_planes(Recorder& recorder, const Problem& p, const Operand& weights, const Epilogue& e,
-                   uint32_t out) {
+void record_planes(Recorder& recorder, const Problem& p, const Operand& weights,
+                   const ConvEpilogue& e, uint32_t out) {
   const Cut cut = cut_problem(p);
   const Written to = written(p, cut);
-  const auto results = [&](uint32_t slot) { return planes(slot, p, p.lanes, to.height, to.width); };
+  const Operand y = planes(out, p, p.outputs, to.height, to.width);
   std::vector<HostArg> args;
   for (int64_t value :
        {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left, p.kernel_h, p.kernel_w,
-        cut.pitch, cut.plane, to.rows, cut.elements, cut.tiles, std::min(kLanes, to.width) - 1,
+        cut.pitch, cut.plane, to.rows, cut.elements, cut.tiles, std::min<int64_t>(kLanes, to.width) - 1,
         cut.parts, cut.tiles_per_part, chunk_taps(p, *cut.tile)}) {
     args.push_back(number(value));
   }
+  args.insert(args.end(), {planes(0, p, p.inputs, p.in_h, p.in_w), weights});
+  EpilogueOperands(e, {p.outputs, p.groups}).append_to(args, y);
   args.insert(
       args.end(),
-      {planes(0, p, p.channels, p.in_h, p.in_w), weights, e.bias, e.scale, e.shift,
-       e.parts.has_residual ? results(e.residual.slot) : e.residual, number(e.parts.has_bias),
-       number(e.parts.has_scale), number(e.parts.has_residual), number(e.parts.has_relu),
-       dense_operand(out, DType::kF32, {p.batch, p.groups, p.lanes, p.out_h * p.out_w}),
-       results(out)});
-  recorder.call(aot_kernel(cut.tile->kernel, DeviceClass::kCpu), cut.tile->kernel, args);
-}
-
-Epilogue no_epilogue(const Problem& p) {
-  const Operand unused{1, DType::kF32, {p.lanes, p.groups}, {0, 0}, {}};
-  Operand residual = planes(1, p, p.lanes, p.out_h, p.out_w);
-  residual.strides.assign(5, 0);
-  return {{}, unused, unused, unused, residual};
+      {dense_operand(out, DType::kF32, {p.batch, p.groups, p.outputs, p.out_h * p.out_w}), y});
+  recorder.call(cut.tile->kernel, DeviceClass::kCpu, args);
 }
 
 Recorder recorder_of_planes() { return Recorder(kDirectAccess); }
@@ -282,8 +256,8 @@ struct PhaseWindow {
 Problem phases_of_input_grad(const ConvConfig& c) {
   const PhaseWindow down(c.kernel_h, c.stride_h, c.top), along(c.kernel_w, c.stride_w, c.left);
   Problem p = forward(c);
-  p.channels = c.out_channels / c.groups;
-  p.lanes = c.in_channels / c.groups * c.stride_h * c.stride_w;
+  p.inputs = c.out_channels / c.groups;
+  p.outputs = c.in_channels / c.groups * c.stride_h * c.stride_w;
   p.in_h = c.out_h(), p.in_w = c.out_w();
   p.out_h = c.height / c.stride_h, p.out_w = c.width / c.stride_w;
   p.kernel_h = down.extent, p.kernel_w = along.extent;
@@ -298,20 +272,20 @@ Plan plan_phases(const ConvConfig& c) {
   Recorder recorder = recorder_of_planes();
   Workspace scratch(3);
   const Packed packed(scratch, p);
-  recorder.call(aot_kernel("conv_phase_weights", DeviceClass::kCpu), "conv_phase_weights",
+  recorder.call("conv_phase_weights", DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.top + p.top * c.stride_h),
                  number(c.left + p.left * c.stride_w),
                  Operand{1,
                          DType::kF32,
-                         {c.kernel_w, c.kernel_h, channels, p.channels, c.groups},
-                         {1, c.kernel_w, taps, channels * taps, p.channels * channels * taps},
+                         {c.kernel_w, c.kernel_h, channels, p.inputs, c.groups},
+                         {1, c.kernel_w, taps, channels * taps, p.inputs * channels * taps},
                          {}},
-                 packed.as({p.kernel_w, p.kernel_h, p.channels})});
-  const uint32_t phases = scratch.add_floats(p.batch * p.groups * p.lanes * p.out_h * p.out_w);
-  record_planes(recorder, p, packed.as({p.taps()}), no_epilogue(p), phases);
+                 packed.as({p.kernel_w, p.kernel_h, p.inputs})});
+  const uint32_t phases = scratch.add_floats(p.batch * p.groups * p.outputs * p.out_h * p.out_w);
+  record_planes(recorder, p, packed.as({p.taps()}), {}, phases);
   const int64_t count = c.batch * c.in_channels;
   recorder.call(
-      aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
+      "conv_gather", DeviceClass::kCpu,
       {number(0), number(0), number(c.stride_h), number(c.stride_w), number(1), number(1),
        dense_operand(phases, DType::kF32, {count, c.stride_h, c.stride_w, p.out_h, p.out_w}),
        Operand{2,
@@ -338,21 +312,12 @@ bool is_planes_input_grad(const ConvConfig& c) {
   return 3 * c.kernel_h * c.kernel_w >= 2 * all && is_taken(p);
 }
 
-Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& parts) {
+Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& e) {
   const Problem p = forward(c);
-  Epilogue e = no_epilogue(p);
-  e.parts = parts;
-  uint32_t slot = 2;
-  const auto per_channel = [&](Operand& operand) {
-    operand = {slot++, DType::kF32, {p.lanes, p.groups}, {1, p.lanes}, {}};
-  };
-  if (parts.has_bias) per_channel(e.bias);
-  if (parts.has_scale) per_channel(e.scale);
-  if (parts.has_scale) per_channel(e.shift);
-  if (parts.has_residual) e.residual = planes(slot++, p, p.lanes, p.out_h, p.out_w);
+  const uint32_t out = EpilogueOperands(e, {p.outputs, p.groups}).out;
   Recorder recorder = recorder_of_planes();
-  Workspace scratch(slot + 1);
-  record_planes(recorder, p, pack_weights(recorder, scratch, p), e, slot);
+  Workspace scratch(out + 1);
+  record_planes(recorder, p, pack_weights(recorder, scratch, p), e, out);
   return recorder.finish(scratch);
 }
 
@@ -361,7 +326,7 @@ Plan plan_conv2d_input_grad_planes(const ConvConfig& c) {
   const Problem p = input_grad(c);
   Recorder recorder = recorder_of_planes();
   Workspace scratch(3);
-  record_planes(recorder, p, pack_weights(recorder, scratch, p), no_epilogue(p), 2);
+  record_planes(recorder, p, pack_weights(recorder, scratch, p), {}, 2);
   return recorder.finish(scratch);
 }
 

@@ -29,8 +29,8 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     write.reorder({results[0], results[1], results[2], results[3], tile, part, g, n});
     write.gpu_blocks(part, g, n).never_partition_all();
     const Expr is_wide = last_lane == kLanes - 1;
-    write.specialize(is_wide && is_plain()).vectorize(results[0]);
-    write.specialize(is_wide && has_residual == 0).vectorize(results[0]);
+    write.specialize(is_wide && epilogue.is_plain()).vectorize(results[0]);
+    write.specialize(is_wide && epilogue.has_residual == 0).vectorize(results[0]);
     write.specialize(is_wide).vectorize(results[0]);
 
     schedule_planes(LoopLevel(out, part));
@@ -46,9 +46,9 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     const Expr pixel = place(steps) + u * tile_pixels() + v * kLanes + l;
     product(l, v, j, u, o, p, g, n) = 0.0f;
     product(l, v, j, u, o, p, g, n) =
-        fused_multiply_add(weights(j, steps, tile_of(p, o), g),
-                           padded(unsafe_promise_clamped(pixel, 0, elements - 1), p, g, n),
-                           product(l, v, j, u, o, p, g, n));
+        fma_f32(weights(j, steps, tile_of(p, o), g),
+                padded(unsafe_promise_clamped(pixel, 0, elements - 1), p, g, n),
+                product(l, v, j, u, o, p, g, n));
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
     const Expr result =
         product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);

@@ -44,13 +44,10 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   Input<int> parts{"parts"}, tiles_per_part{"tiles_per_part"};
   Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all; of conv_plane_channels
   Input<Buffer<float, 5>> in{"in"};     // (x, y, channel, group, n)
-  Input<Buffer<float, 4>> weights{"weights"};                            // (row, tap, tile, group)
-  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (channel, group)
-  Input<Buffer<float, 5>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"};
-  Input<Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, group, n)
-  Output<Buffer<float, 5>> out{"out"};   // (x, y, channel, group, n)
+  Input<Buffer<float, 4>> weights{"weights"};  // (row, tap, tile, group)
+  EpilogueInputs<2, 5> epilogue;               // its channel: (channel, group)
+  Input<Buffer<float, 4>> same{"same"};        // as out: (pixel, channel, group, n)
+  Output<Buffer<float, 5>> out{"out"};         // (x, y, channel, group, n)
 
  protected:
   Expr first_row(const Expr& which) const {
@@ -69,11 +66,6 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   void make_planes() {
     pad();
     find_places();
-  }
-
-  // Whether the sums are the results.
-  Expr is_plain() const {
-    return has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
   }
 
   // Element (x, y) of a padded channel lies at row y / stride_h, column x / stride_w of the plane
@@ -193,26 +185,16 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   }
 
   void set_layouts(int tile_rows) {
-    for (int d = 0; d < 5; ++d) {
-      in.dim(d).set_min(0);
-      residual.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
-    for (int d = 0; d < 4; ++d) same.dim(d).set_min(0);
+    set_mins(in, out, same);
     weights.dim(0).set_bounds(0, tile_rows).set_stride(1);
     weights.dim(1).set_min(0).set_stride(tile_rows);
     for (int d = 2; d < 4; ++d) weights.dim(d).set_min(0);
-    for (auto* vector : {&bias, &scale, &shift}) {
-      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
-    }
+    epilogue.set_layouts();
   }
 
   // A sum of products through the epilogue, for out(column, y, channel, g, n).
   Expr with_epilogue(const Expr& sum, const Expr& column, const Expr& y, const Expr& channel) {
-    const Expr value =
-        with_terms(sum, has_bias, bias(channel, g), has_scale, scale(channel, g), shift(channel, g),
-                   has_residual, residual(column, y, channel, g, n));
-    return select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+    return epilogue.with_relu(epilogue.with_terms(sum, {channel, g}, {column, y, channel, g, n}));
   }
 
   static constexpr int kPatch = 8;

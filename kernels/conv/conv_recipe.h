@@ -1,29 +1,52 @@
 // What the generators of convolutions share. Needs Halide; stateless.
 #pragma once
 
+#include "kernels/fma.h"
+#include "kernels/lanes.h"
+#include "kernels/layout.h"
+#include "kernels/pointwise/pointwise_math.h"
+
 #include <Halide.h>
+
+#include <vector>
 
 namespace ballast::kernels {
 
-constexpr int kLanes = 16;
+// What a kernel with an epilogue declares for it (Halide finds the inputs of a generator by where
+// they lie in it): relu(scale (sum + bias) + shift + residual), of which it has what the flags say.
+// `Place` dimensions tell a result's place, `Channel` its channel. Each step is rounded.
+template <int Channel, int Place>
+struct EpilogueInputs {
+  using Expr = Halide::Expr;
+  using OfChannel = Halide::GeneratorInput<Halide::Buffer<float, Channel>>;
 
-// Spelled out, because OpenCL contracts nothing by itself here.
-inline Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr& b,
-                                       const Halide::Expr& c) {
-  return Halide::Internal::Call::make(Halide::Float(32), "fma", {a, b, c},
-                                      Halide::Internal::Call::PureExtern);
-}
+  OfChannel bias{"bias"}, scale{"scale"}, shift{"shift"};
+  Halide::GeneratorInput<Halide::Buffer<float, Place>> residual{"residual"};
+  Halide::GeneratorInput<int> has_bias{"has_bias"}, has_scale{"has_scale"},
+      has_residual{"has_residual"}, has_relu{"has_relu"};
 
-// `value`, to which an epilogue adds what it has: a bias, a scale and a shift, a residual. Each
-// step is rounded.
-inline Halide::Expr with_terms(Halide::Expr value, const Halide::Expr& has_bias,
-                               const Halide::Expr& bias, const Halide::Expr& has_scale,
-                               const Halide::Expr& scale, const Halide::Expr& shift,
-                               const Halide::Expr& has_residual, const Halide::Expr& residual) {
-  using Halide::strict_float;
-  value = select(has_bias != 0, strict_float(value + bias), value);
-  value = select(has_scale != 0, strict_float(strict_float(value * scale) + shift), value);
-  return select(has_residual != 0, strict_float(value + residual), value);
-}
+  // Whether the sums are the results.
+  Expr is_plain() const {
+    return has_residual == 0 && has_bias == 0 && has_scale == 0 && has_relu == 0;
+  }
+
+  Expr with_terms(const Expr& sum, const std::vector<Expr>& channel,
+                  const std::vector<Expr>& place) {
+    using Halide::strict_float;
+    Expr value = select(has_bias != 0, strict_float(sum + bias(channel)), sum);
+    value = select(has_scale != 0,
+                   strict_float(strict_float(value * scale(channel)) + shift(channel)), value);
+    return select(has_residual != 0, strict_float(value + residual(place)), value);
+  }
+
+  Expr with_relu(const Expr& value) const {
+    return select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+  }
+
+  void set_layouts() {
+    set_any_layout(bias, scale, shift);
+    set_mins(residual);
+  }
+};
 
 }  // namespace ballast::kernels

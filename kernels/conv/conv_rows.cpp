@@ -1,5 +1,7 @@
-// Convolutions with few output channels per group: see conv_rows_generator.cpp.
-#include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_rows.h"
+
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_operands.h"
 
 #include <algorithm>
 
@@ -32,74 +34,68 @@ int64_t row_blocks_per_group(int64_t height, int64_t width, int64_t taps) {
   return std::clamp<int64_t>(kGroupProducts / (kRows * width * taps + 1), 1, height);
 }
 
+void call_rows(Recorder& recorder, std::vector<HostArg> args, const EpilogueOperands& terms,
+               const Operand& out) {
+  terms.append_to(args, out);
+  args.push_back(out);
+  recorder.call("conv_rows", DeviceClass::kCpu, args);
+}
+
 }  // namespace
 
 Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
-  const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
-                taps = c.kernel_h * c.kernel_w, out_h = c.out_h(), out_w = c.out_w();
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    const int64_t step = is_given ? 1 : 0;
-    return Operand{is_given ? slot++ : 1, DType::kF32, {lanes, c.groups}, {step, step * lanes}, {}};
-  };
-  const Operand bias = per_channel(e.has_bias), scale = per_channel(e.has_scale),
-                shift = per_channel(e.has_scale);
-  Operand residual = dense_planes(e.has_residual ? slot++ : 1, c, lanes, out_h, out_w);
-  if (!e.has_residual) residual.strides.assign(5, 0);
-  const Operand out = dense_planes(slot, c, lanes, out_h, out_w);
+  const int64_t outputs = c.out_channels / c.groups, inputs = c.in_channels / c.groups,
+                taps = c.kernel_h * c.kernel_w;
+  const EpilogueOperands terms(e, {outputs, c.groups});
   const Operand weights{1,
                         DType::kF32,
-                        {c.kernel_w, c.kernel_h, channels, lanes, c.groups},
-                        {1, c.kernel_w, taps, channels * taps, lanes * channels * taps},
+                        {c.kernel_w, c.kernel_h, inputs, outputs, c.groups},
+                        {1, c.kernel_w, taps, inputs * taps, outputs * inputs * taps},
                         {}};
   Recorder recorder(kNoAliases);
-  Workspace scratch(slot + 1);
+  Workspace scratch(terms.out + 1);
   const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
-  recorder.call(
-      aot_kernel("conv_rows", DeviceClass::kCpu), "conv_rows",
-      {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
-       number(0), number(row_blocks_per_group(out_h, out_w, taps * channels)),
-       padded_planes(in, c, channels), weights, bias, scale, shift, residual, number(e.has_bias),
-       number(e.has_scale), number(e.has_residual), number(e.has_relu), out});
+  call_rows(recorder,
+            {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
+             number(0), number(row_blocks_per_group(c.out_h(), c.out_w(), taps * inputs)),
+             padded_planes(in, c, inputs), weights},
+            terms, dense_planes(terms.out, c, outputs, c.out_h(), c.out_w()));
   return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
-  const int64_t lanes = c.in_channels / c.groups, channels = c.out_channels / c.groups,
+  const int64_t outputs = c.in_channels / c.groups, inputs = c.out_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
+  const EpilogueOperands terms({}, {outputs, c.groups});
   const Operand weights{1,
                         DType::kF32,
-                        {c.kernel_w, c.kernel_h, channels, lanes, c.groups},
-                        {1, c.kernel_w, lanes * taps, taps, lanes * channels * taps},
+                        {c.kernel_w, c.kernel_h, inputs, outputs, c.groups},
+                        {1, c.kernel_w, outputs * taps, taps, outputs * inputs * taps},
                         {}};
-  const Operand unused{1, DType::kF32, {lanes, c.groups}, {0, 0}, {}};
-  Operand residual = dense_planes(1, c, lanes, c.height, c.width);
-  residual.strides.assign(5, 0);
   Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_gradient(recorder, scratch, 0, c);
-  recorder.call(
-      aot_kernel("conv_rows", DeviceClass::kCpu), "conv_rows",
-      {number(1), number(1), number(c.dilation_h), number(c.dilation_w), number(1),
-       number(row_blocks_per_group(c.height, c.width, taps * channels)),
-       padded_planes(in, c, channels), weights, unused, unused, unused, residual, number(0),
-       number(0), number(0), number(0), dense_planes(2, c, lanes, c.height, c.width)});
+  call_rows(recorder,
+            {number(1), number(1), number(c.dilation_h), number(c.dilation_w), number(1),
+             number(row_blocks_per_group(c.height, c.width, taps * inputs)),
+             padded_planes(in, c, inputs), weights},
+            terms, dense_planes(terms.out, c, outputs, c.height, c.width));
   return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_weight_grad_rows(const ConvConfig& c) {
-  const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
+  const int64_t outputs = c.out_channels / c.groups, inputs = c.in_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
   Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
-  recorder.call(aot_kernel("conv_weight_rows", DeviceClass::kCpu), "conv_weight_rows",
+  recorder.call("conv_weight_rows", DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
-                 padded_planes(in, c, channels), dense_planes(0, c, lanes, c.out_h(), c.out_w()),
+                 padded_planes(in, c, inputs), dense_planes(0, c, outputs, c.out_h(), c.out_w()),
                  Operand{2,
                          DType::kF32,
-                         {c.kernel_w, c.kernel_h, channels, lanes, c.groups},
-                         {1, c.kernel_w, taps, channels * taps, lanes * channels * taps},
+                         {c.kernel_w, c.kernel_h, inputs, outputs, c.groups},
+                         {1, c.kernel_w, taps, inputs * taps, outputs * inputs * taps},
                          {}}});
   return recorder.finish(scratch);
 }

@@ -31,11 +31,8 @@ class ConvRows : public Generator<ConvRows> {
       row_blocks_per_group{"row_blocks_per_group"};
   Input<Buffer<float, 5>> in{"in"};            // (x, y, channel, group, n), padded
   Input<Buffer<float, 5>> weights{"weights"};  // (kx, ky, channel, out channel, group)
-  Input<Buffer<float, 2>> bias{"bias"}, scale{"scale"}, shift{"shift"};  // (out channel, group)
-  Input<Buffer<float, 5>> residual{"residual"};
-  Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
-      has_relu{"has_relu"};
-  Output<Buffer<float, 5>> out{"out"};  // (x, y, out channel, group, n)
+  EpilogueInputs<2, 5> epilogue;               // its channel: (out channel, group)
+  Output<Buffer<float, 5>> out{"out"};         // (x, y, out channel, group, n)
 
   void generate() {
     const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
@@ -43,26 +40,20 @@ class ConvRows : public Generator<ConvRows> {
     const Expr kx = select(is_flipped != 0, kernel_w - 1 - taps.x, taps.x),
                ky = select(is_flipped != 0, kernel_h - 1 - taps.y, taps.y);
     product(x, y, o, g, n) = 0.0f;
-    product(x, y, o, g, n) = fused_multiply_add(
+    product(x, y, o, g, n) = fma_f32(
         in(x * stride_w + taps.x * dilation_w, y * stride_h + taps.y * dilation_h, taps.z, g, n),
         weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
-    const Expr value = with_terms(product(x, y, o, g, n), has_bias, bias(o, g), has_scale,
-                                  scale(o, g), shift(o, g), has_residual, residual(x, y, o, g, n));
-    out(x, y, o, g, n) = select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
+    out(x, y, o, g, n) =
+        epilogue.with_relu(epilogue.with_terms(product(x, y, o, g, n), {o, g}, {x, y, o, g, n}));
   }
 
   void schedule() {
-    for (int d = 0; d < 5; ++d) {
-      in.dim(d).set_min(0);
-      weights.dim(d).set_min(0).set_stride(Expr());
-      residual.dim(d).set_min(0);
-      out.dim(d).set_min(0);
-    }
-    for (auto* vector : {&bias, &scale, &shift}) {
-      for (int d = 0; d < 2; ++d) vector->dim(d).set_min(0).set_stride(Expr());
-    }
+    set_mins(in, out);
+    set_any_layout(weights);
+    epilogue.set_layouts();
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
-    const Expr is_dense = width >= kLanes && height >= kRows && stride_w == 1 && has_residual == 0;
+    const Expr is_dense =
+        width >= kLanes && height >= kRows && stride_w == 1 && epilogue.has_residual == 0;
     const Expr is_3x3 = weights.dim(0).extent() == 3 && weights.dim(1).extent() == 3;
     const Expr is_block = is_dense && width >= kWide && is_3x3;
     Var xo("xo"), xi("xi"), xv("xv"), yo("yo"), yi("yi"), og("og");
@@ -117,9 +108,8 @@ class ConvWeightRows : public Generator<ConvWeightRows> {
     const Expr width = dy.dim(0).extent(), rows = dy.dim(1).extent(), images = dy.dim(4).extent();
     const Expr has_lanes = width >= kLanes;
     const auto product = [&](const Expr& px, const Expr& py, const Expr& n, const Expr& total) {
-      return fused_multiply_add(
-          in(px * stride_w + kx * dilation_w, py * stride_h + ky * dilation_h, c, g, n),
-          dy(px, py, o, g, n), total);
+      return fma_f32(in(px * stride_w + kx * dilation_w, py * stride_h + ky * dilation_h, c, g, n),
+                     dy(px, py, o, g, n), total);
     };
     // A row's last vector ends with the row; the lanes that it shares with the one before are off.
     pixels =
@@ -137,11 +127,7 @@ class ConvWeightRows : public Generator<ConvWeightRows> {
   }
 
   void schedule() {
-    for (int d = 0; d < 5; ++d) {
-      in.dim(d).set_min(0);
-      dy.dim(d).set_min(0);
-      dw.dim(d).set_min(0);
-    }
+    set_mins(in, dy, dw);
     const Expr is_3x3 = dw.dim(0).extent() == 3 && dw.dim(1).extent() == 3 && stride_w == 1;
     Var xo("xo"), yo("yo");
     Func func = dw;

@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_tiles.h"
 
-#include "device/error.h"
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_operands.h"
+#include "kernels/lanes.h"
 
 #include <fmt/format.h>
 
@@ -9,25 +11,15 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kLanes = 16;
-
-// The last one is for 16 registers of 8 lanes.
-constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},
-                               {8, 3, 1 / 240.0},
-                               {12, 2, 1 / 225.0},
-                               {12, 1, 1 / 160.0},
-                               {6, 1, 1 / 121.0}};
-
 // A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
 struct Problem {
+  EpilogueOperands terms;
   PaddedPlanes in;
   int64_t batch, groups, channels, lanes, out_h, out_w;
   int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
   Operand weights;  // (lane, kx, ky, channel, group)
   bool is_flipped = false;
   Operand out;  // (pixel, lane, group, n)
-  ConvEpilogue epilogue;
-  Operand bias, scale, shift, residual;
 
   int64_t taps() const { return kernel_h * kernel_w * channels; }
   int64_t pixels() const { return out_h * out_w; }
@@ -56,12 +48,13 @@ Blocks blocks_of(const Problem& p, const ConvTile& tile, int64_t panels) {
 Operand pack_channels(Recorder& recorder, Workspace& scratch, const Problem& p, int64_t width,
                       const Operand& unused) {
   const int64_t count = width * p.groups;
-  if (!p.epilogue.has_bias && !p.epilogue.has_scale) {
+  if (!p.terms.parts.has_bias && !p.terms.parts.has_scale) {
     return {unused.slot, DType::kF32, {count, 3}, {0, 0}, {}};
   }
   const Operand channels{scratch.add_floats(3 * count), DType::kF32, {count, 3}, {1, count}, {}};
-  recorder.call(aot_kernel("conv_channels", DeviceClass::kCpu), "conv_channels",
-                {number(p.lanes), number(width), p.bias, p.scale, p.shift, channels});
+  recorder.call(
+      "conv_channels", DeviceClass::kCpu,
+      {number(p.lanes), number(width), p.terms.bias, p.terms.scale, p.terms.shift, channels});
   return channels;
 }
 
@@ -102,7 +95,7 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   const Chunk chunk = chunk_of(p);
   const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
                                          p.pixels() >= kLanes ? "" : "_strided");
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+  recorder.call(kernel, DeviceClass::kCpu,
                 {number(p.stride_h),
                  number(p.stride_w),
                  number(p.dilation_h * p.in.pitch),
@@ -122,11 +115,11 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
                  in,
                  weights,
                  channels,
-                 p.residual,
-                 number(p.epilogue.has_bias),
-                 number(p.epilogue.has_scale),
-                 number(p.epilogue.has_residual),
-                 number(p.epilogue.has_relu),
+                 p.terms.residual(p.out),
+                 number(p.terms.parts.has_bias),
+                 number(p.terms.parts.has_scale),
+                 number(p.terms.parts.has_residual),
+                 number(p.terms.parts.has_relu),
                  p.out});
 }
 
@@ -139,8 +132,8 @@ Operand planes(uint32_t slot, int64_t batch, int64_t groups, int64_t channels, i
           {}};
 }
 
-Problem problem_of(const ConvConfig& c) {
-  Problem p{};
+Problem problem_of(const ConvConfig& c, const EpilogueOperands& terms) {
+  Problem p{terms};
   p.batch = c.batch, p.groups = c.groups;
   p.kernel_h = c.kernel_h, p.kernel_w = c.kernel_w;
   p.dilation_h = c.dilation_h, p.dilation_w = c.dilation_w;
@@ -149,94 +142,8 @@ Problem problem_of(const ConvConfig& c) {
 
 }  // namespace
 
-const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
-  const auto ns = [&](const ConvTile& t) {
-    return double(ceil_div(lanes, t.lanes()) * t.lanes() * ceil_div(count, t.broadcast) *
-                  t.broadcast) *
-           t.fma_ns * spilling_penalty(t.sums());
-  };
-  return *std::min_element(std::begin(kTiles), std::end(kTiles),
-                           [&](const ConvTile& a, const ConvTile& b) { return ns(a) < ns(b); });
-}
-
-PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
-                         const Operand& source, bool is_flipped) {
-  const int64_t kernel_w = source.extents[1], kernel_h = source.extents[2],
-                taps = kernel_w * kernel_h * source.extents[3], width = tile.lanes();
-  const int64_t panels = ceil_div(source.extents[0], width), all = panels * source.extents[4];
-  const Operand packed{scratch.add_floats(width * taps * all),
-                       DType::kF32,
-                       {kLanes, tile.vectors, taps, all},
-                       {1, kLanes, width, width * taps},
-                       {}};
-  const int64_t plane = kernel_w * kernel_h, images = source.extents[3];
-  const bool is_contiguous =
-      source.strides[1] == 1 && !is_flipped && (kernel_h == 1 || source.strides[2] == kernel_w);
-  // Where images follow one another, they are one.
-  const bool is_one = is_contiguous && (images == 1 || source.strides[3] == plane);
-  const int64_t length = is_one ? taps : plane;
-  if (is_contiguous && length > 0 && length % kLanes == 0) {
-    Operand target = packed;
-    target.extents = {kLanes, kLanes, taps / kLanes, tile.vectors, all};
-    target.strides = {1, width, width * kLanes, kLanes, width * taps};
-    recorder.call(
-        aot_kernel("conv_pack_columns", DeviceClass::kCpu), "conv_pack_columns",
-        {number(tile.vectors), number(panels),
-         Operand{source.slot,
-                 DType::kF32,
-                 {length, source.extents[0], is_one ? 1 : images, source.extents[4]},
-                 {1, source.strides[0], is_one ? 0 : source.strides[3], source.strides[4]},
-                 {}},
-         target});
-    return {panels, packed};
-  }
-  const int64_t step = is_flipped ? -1 : 1;
-  recorder.call(aot_kernel("conv_pack", DeviceClass::kCpu), "conv_pack",
-                {number(is_flipped ? kernel_w - 1 : 0), number(step),
-                 number(is_flipped ? kernel_h - 1 : 0), number(step), number(kernel_h),
-                 number(kernel_w), number(tile.vectors), number(panels), source, packed});
-  return {panels, packed};
-}
-
-PaddedPlanes pad_planes(Recorder& recorder, Workspace& scratch, uint32_t slot, const Shape& shape,
-                        const Padding& padding) {
-  const int64_t height = shape[2], width = shape[3], count = shape[0] * shape[1];
-  const bool is_same = padding.top == 0 && padding.left == 0 && padding.stride_h == 1 &&
-                       padding.stride_w == 1 && padding.padded_h <= height &&
-                       padding.padded_w <= width;
-  const int64_t plane = padding.padded_h * padding.padded_w;
-  if (is_same) return {slot, width, height * width, shape[1] * height * width};
-  const uint32_t target = scratch.add_floats(plane * count);
-  constexpr int64_t kGroupElements = 32768;
-  const int64_t planes_per_group =
-      std::clamp<int64_t>(kGroupElements / (plane + 1), 1, std::max<int64_t>(1, count / 16));
-  recorder.call(aot_kernel("conv_pad", DeviceClass::kCpu), "conv_pad",
-                {number(padding.top), number(padding.left), number(padding.stride_h),
-                 number(padding.stride_w), number(planes_per_group),
-                 dense_operand(slot, DType::kF32, {count, height, width}),
-                 dense_operand(target, DType::kF32, {count, padding.padded_h, padding.padded_w})});
-  return {target, padding.padded_w, plane, shape[1] * plane};
-}
-
-PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c) {
-  Padding padding{c.top, c.left};
-  padding.padded_h = (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
-  padding.padded_w = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
-  return pad_planes(recorder, scratch, slot, {c.batch, c.in_channels, c.height, c.width}, padding);
-}
-
-PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
-                          const ConvConfig& c) {
-  Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
-                  c.stride_h, c.stride_w};
-  padding.padded_h = c.height + (c.kernel_h - 1) * c.dilation_h;
-  padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
-  return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
-                    padding);
-}
-
 Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
-  Problem p = problem_of(c);
+  Problem p = problem_of(c, {e, {c.out_channels}});
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
   p.channels = channels, p.lanes = lanes;
@@ -247,28 +154,17 @@ Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
                {lanes, c.kernel_w, c.kernel_h, channels, c.groups},
                {channels * taps, 1, c.kernel_w, taps, lanes * channels * taps},
                {}};
-  p.epilogue = e;
-  // What the epilogue does not have is bound to any memory and not used.
-  uint32_t slot = 2;
-  const auto per_channel = [&](bool is_given) {
-    return Operand{is_given ? slot++ : 1, DType::kF32, {c.out_channels}, {is_given ? 1 : 0}, {}};
-  };
-  p.bias = per_channel(e.has_bias);
-  p.scale = per_channel(e.has_scale);
-  p.shift = per_channel(e.has_scale);
-  p.residual = planes(e.has_residual ? slot++ : 1, c.batch, c.groups, lanes, p.out_h * p.out_w);
-  if (!e.has_residual) p.residual.strides.assign(4, 0);
-  p.out = planes(slot, c.batch, c.groups, lanes, p.out_h * p.out_w);
+  p.out = planes(p.terms.out, c.batch, c.groups, lanes, p.out_h * p.out_w);
 
   Recorder recorder(kDirectAccess);
-  Workspace scratch(slot + 1);
+  Workspace scratch(p.terms.out + 1);
   p.in = pad_input(recorder, scratch, 0, c);
   record(recorder, scratch, p);
   return recorder.finish(scratch);
 }
 
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
-  Problem p = problem_of(c);
+  Problem p = problem_of(c, {{}, {c.in_channels}});
   const int64_t lanes = c.in_channels / c.groups, channels = c.out_channels / c.groups,
                 taps = c.kernel_h * c.kernel_w;
   p.channels = channels, p.lanes = lanes;
@@ -280,8 +176,6 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
                {taps, 1, c.kernel_w, lanes * taps, lanes * channels * taps},
                {}};
   p.is_flipped = true;
-  p.bias = p.scale = p.shift = {1, DType::kF32, {1}, {0}, {}};
-  p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
   p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
 
   Recorder recorder(kDirectAccess);
@@ -294,7 +188,7 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
 Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
   const int64_t channels = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
   const int64_t out_h = c.out_h(), out_w = c.out_w(), plane = out_h * out_w;
-  Problem p{};
+  Problem p{{{}, {c.in_channels * taps}}};
   p.batch = c.batch, p.groups = c.groups;
   p.channels = c.out_channels / c.groups, p.lanes = channels * taps;
   p.out_h = out_h, p.out_w = out_w;
@@ -304,8 +198,6 @@ Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
                {p.lanes, 1, 1, p.channels, c.groups},
                {1, 0, 0, p.lanes, p.channels * p.lanes},
                {}};
-  p.bias = p.scale = p.shift = {1, DType::kF32, {1}, {0}, {}};
-  p.residual = {1, DType::kF32, {1, 1, 1, 1}, {0, 0, 0, 0}, {}};
   p.in = {0, out_w, plane, c.out_channels * plane};
 
   Recorder recorder(kDirectAccess);
@@ -315,7 +207,7 @@ Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
       planes(scratch.add_floats(planes_count * taps * plane), c.batch, c.groups, p.lanes, plane);
   record(recorder, scratch, p);
   const int64_t across = c.width / c.stride_w, down = c.height / c.stride_h;
-  recorder.call(aot_kernel("conv_gather", DeviceClass::kCpu), "conv_gather",
+  recorder.call("conv_gather", DeviceClass::kCpu,
                 {number(c.top), number(c.left), number(c.stride_h), number(c.stride_w),
                  number(ceil_div(c.kernel_h, c.stride_h)), number(ceil_div(c.kernel_w, c.stride_w)),
                  Operand{p.out.slot,

@@ -1,5 +1,8 @@
-// The weight gradient in register tiles: see conv_weight_generator.cpp.
-#include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_weight.h"
+
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_operands.h"
+#include "kernels/lanes.h"
 
 #include <fmt/format.h>
 
@@ -51,8 +54,8 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   const int64_t panel_elements = padded_taps * tile.lanes();
   const Operand sums{scratch.add_floats(panel_elements * panels * split.chunks),
                      DType::kF32,
-                     {16, tile.vectors, padded_taps, panels, split.chunks},
-                     {1, 16, tile.lanes(), panel_elements, panel_elements * panels},
+                     {kLanes, tile.vectors, padded_taps, panels, split.chunks},
+                     {1, kLanes, tile.lanes(), panel_elements, panel_elements * panels},
                      {}};
   const Operand planes{in.slot,
                        DType::kF32,
@@ -60,13 +63,13 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
                        {1, channels * in.plane, in.image},
                        {}};
   const std::string kernel = fmt::format("conv_weight_tiles_{}x{}", tile.broadcast, tile.vectors);
-  recorder.call(aot_kernel(kernel, DeviceClass::kCpu), kernel,
+  recorder.call(kernel, DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
                  number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
                  number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
                  number(dy.panels), number(split.rows_per_chunk), number(split.tiles_per_group),
                  planes, dy.operand, sums});
-  recorder.call(aot_kernel("conv_weight_sum", DeviceClass::kCpu), "conv_weight_sum",
+  recorder.call("conv_weight_sum", DeviceClass::kCpu,
                 {number(dy.panels), number(tile.vectors), sums,
                  Operand{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}}});
   return recorder.finish(scratch);

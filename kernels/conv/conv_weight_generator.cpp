@@ -7,7 +7,7 @@
 //
 // How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/conv/conv_tiles.h"
+#include "kernels/conv/conv_weight.h"
 
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
     const Expr from = row_place(unsafe_promise_clamped(pixels.y, 0, rows_per_chunk - 1), chunk);
     const Expr place = unsafe_promise_clamped(base(j) + from, 0, 1 << 30) + pixels.x * stride_w;
     product(l, v, j, p, chunk) = 0.0f;
-    product(l, v, j, p, chunk) = fused_multiply_add(
+    product(l, v, j, p, chunk) = fma_f32(
         in(place, p / panels, 0), dy(l, v, pixels.x + width * row, p), product(l, v, j, p, chunk));
     sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
   }

@@ -1,0 +1,31 @@
+// What plans of convolutions hand to kernels beside their operands: numbers, and the epilogue's
+// operands, which a kernel knows as EpilogueInputs (conv_recipe.h).
+#pragma once
+
+#include "kernels/conv/conv.h"
+#include "kernels/halide_runtime.h"
+
+#include <vector>
+
+namespace ballast::kernels {
+
+inline HostArg number(int64_t value) { return checked_int32(value); }
+
+// They lie behind x and w, in slots 0 and 1, in the order of ConvEpilogue; then comes the result.
+// What an epilogue does not have is bound to w, at strides of 0, and not used.
+class EpilogueOperands {
+ public:
+  // `channels`: of the result, as the kernel counts them: {channels of a group, groups}, or {all}.
+  EpilogueOperands(const ConvEpilogue& epilogue, const Shape& channels);
+
+  // Laid out as the result.
+  Operand residual(const Operand& result) const;
+  // What EpilogueInputs declares, in its order.
+  void append_to(std::vector<HostArg>& args, const Operand& result) const;
+
+  ConvEpilogue parts;
+  Operand bias, scale, shift;
+  uint32_t residual_slot, out;
+};
+
+}  // namespace ballast::kernels

@@ -1,0 +1,113 @@
+#include "kernels/conv/conv_operands.h"
+
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/lanes.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ballast::kernels {
+namespace {
+
+// The last one is for 16 registers of 8 lanes.
+constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},
+                               {8, 3, 1 / 240.0},
+                               {12, 2, 1 / 225.0},
+                               {12, 1, 1 / 160.0},
+                               {6, 1, 1 / 121.0}};
+
+// Surrounds (and with strides, intersperses) the planes of dense f32 [batch, channels, height,
+// width] in `slot` with zeros so that they are padded_h x padded_w, or hands them back as they are
+// where that changes nothing. `top` and `left` may be negative: rows and columns are dropped.
+struct Padding {
+  int64_t top = 0, left = 0, stride_h = 1, stride_w = 1, padded_h = 0, padded_w = 0;
+};
+PaddedPlanes pad_planes(Recorder& recorder, Workspace& scratch, uint32_t slot, const Shape& shape,
+                        const Padding& padding) {
+  const int64_t height = shape[2], width = shape[3], count = shape[0] * shape[1];
+  const bool is_same = padding.top == 0 && padding.left == 0 && padding.stride_h == 1 &&
+                       padding.stride_w == 1 && padding.padded_h <= height &&
+                       padding.padded_w <= width;
+  const int64_t plane = padding.padded_h * padding.padded_w;
+  if (is_same) return {slot, width, height * width, shape[1] * height * width};
+  const uint32_t target = scratch.add_floats(plane * count);
+  constexpr int64_t kGroupElements = 32768;
+  const int64_t planes_per_group =
+      std::clamp<int64_t>(kGroupElements / (plane + 1), 1, std::max<int64_t>(1, count / 16));
+  recorder.call("conv_pad", DeviceClass::kCpu,
+                {number(padding.top), number(padding.left), number(padding.stride_h),
+                 number(padding.stride_w), number(planes_per_group),
+                 dense_operand(slot, DType::kF32, {count, height, width}),
+                 dense_operand(target, DType::kF32, {count, padding.padded_h, padding.padded_w})});
+  return {target, padding.padded_w, plane, shape[1] * plane};
+}
+
+}  // namespace
+
+const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
+  const auto ns = [&](const ConvTile& t) {
+    return double(ceil_div(lanes, t.lanes()) * t.lanes() * ceil_div(count, t.broadcast) *
+                  t.broadcast) *
+           t.fma_ns * spilling_penalty(t.sums());
+  };
+  return *std::min_element(std::begin(kTiles), std::end(kTiles),
+                           [&](const ConvTile& a, const ConvTile& b) { return ns(a) < ns(b); });
+}
+
+PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
+                         const Operand& source, bool is_flipped) {
+  const int64_t kernel_w = source.extents[1], kernel_h = source.extents[2],
+                taps = kernel_w * kernel_h * source.extents[3], width = tile.lanes();
+  const int64_t panels = ceil_div(source.extents[0], width), all = panels * source.extents[4];
+  const Operand packed{scratch.add_floats(width * taps * all),
+                       DType::kF32,
+                       {kLanes, tile.vectors, taps, all},
+                       {1, kLanes, width, width * taps},
+                       {}};
+  const int64_t plane = kernel_w * kernel_h, images = source.extents[3];
+  const bool is_contiguous =
+      source.strides[1] == 1 && !is_flipped && (kernel_h == 1 || source.strides[2] == kernel_w);
+  // Where images follow one another, they are one.
+  const bool is_one = is_contiguous && (images == 1 || source.strides[3] == plane);
+  const int64_t length = is_one ? taps : plane;
+  if (is_contiguous && length > 0 && length % kLanes == 0) {
+    Operand target = packed;
+    target.extents = {kLanes, kLanes, taps / kLanes, tile.vectors, all};
+    target.strides = {1, width, width * kLanes, kLanes, width * taps};
+    recorder.call(
+        "conv_pack_columns", DeviceClass::kCpu,
+        {number(tile.vectors), number(panels),
+         Operand{source.slot,
+                 DType::kF32,
+                 {length, source.extents[0], is_one ? 1 : images, source.extents[4]},
+                 {1, source.strides[0], is_one ? 0 : source.strides[3], source.strides[4]},
+                 {}},
+         target});
+    return {panels, packed};
+  }
+  const int64_t step = is_flipped ? -1 : 1;
+  recorder.call("conv_pack", DeviceClass::kCpu,
+                {number(is_flipped ? kernel_w - 1 : 0), number(step),
+                 number(is_flipped ? kernel_h - 1 : 0), number(step), number(kernel_h),
+                 number(kernel_w), number(tile.vectors), number(panels), source, packed});
+  return {panels, packed};
+}
+
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c) {
+  Padding padding{c.top, c.left};
+  padding.padded_h = (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
+  padding.padded_w = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  return pad_planes(recorder, scratch, slot, {c.batch, c.in_channels, c.height, c.width}, padding);
+}
+
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
+                          const ConvConfig& c) {
+  Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
+                  c.stride_h, c.stride_w};
+  padding.padded_h = c.height + (c.kernel_h - 1) * c.dilation_h;
+  padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
+  return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
+                    padding);
+}
+
+}  // namespace ballast::kernels

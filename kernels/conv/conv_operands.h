@@ -1,0 +1,45 @@
+// What convolutions in tiles and in rows are made of on CPU-class devices: padded planes, and
+// panels of weights or of dy for a register tile (conv_pack_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+#include "kernels/halide_runtime.h"
+#include "kernels/registers.h"
+#include "kernels/workspace.h"
+
+namespace ballast::kernels {
+
+// Planes with zeros around them, as the tiles read them: n, channel and row are `image`, `plane`
+// and `pitch` elements apart.
+struct PaddedPlanes {
+  uint32_t slot = 0;
+  int64_t pitch = 0, plane = 0, image = 0;
+};
+
+// x in `slot` padded for the convolution, and dy for its input gradient.
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c);
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
+                          const ConvConfig& c);
+
+// A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by 16 `vectors`
+// lanes; nanoseconds per fma of a full tile, on the machine that the schedules were measured on.
+struct ConvTile {
+  int64_t broadcast, vectors;
+  double fma_ns;
+  int64_t lanes() const { return 16 * vectors; }
+  int64_t sums() const { return broadcast * vectors; }
+  // Whether its multiply-adds take no longer than any other tile's that fits.
+  bool is_fast() const { return vectors >= 3 || !has_wide_registers(); }
+};
+// The tile that wastes least on `lanes` channels and `count` pixels or taps.
+const ConvTile& choose_conv_tile(int64_t lanes, int64_t count);
+
+// source(lane, kx, ky, channel, group) as panels (lane, vector, tap, panel of all groups).
+struct PackedPanels {
+  int64_t panels = 0;  // per group
+  Operand operand;
+};
+PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
+                         const Operand& source, bool is_flipped);
+
+}  // namespace ballast::kernels

@@ -1,0 +1,122 @@
+// What convolutions in register tiles read in vectors of 16 channels: panels of weights, or of dy
+// for the weight gradient, and the epilogue's terms of each channel.
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/shuffle.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+// panels[panel][tap][vector][lane] of the weights source(lane, kx, ky, channel, group), whose taps
+// are taken from `first` in steps of `step` (backwards for gradients). Lanes beyond the last
+// channel repeat it.
+class ConvPack : public Generator<ConvPack> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> first_x{"first_x"}, step_x{"step_x"}, first_y{"first_y"}, step_y{"step_y"},
+      kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, vectors{"vectors"}, panel_count{"panel_count"};
+  Input<Buffer<float, 5>> source{"source"};
+  Output<Buffer<float, 4>> panels{"panels"};  // (lane, vector, tap, panel of all groups)
+
+  void generate() {
+    const Expr lane = ((p % panel_count) * vectors + v) * kLanes + l;
+    const Expr kx = k % kernel_w, ky = (k / kernel_w) % kernel_h, c = k / (kernel_w * kernel_h);
+    panels(l, v, k, p) = source(min(lane, source.dim(0).extent() - 1), first_x + kx * step_x,
+                                first_y + ky * step_y, c, p / panel_count);
+  }
+
+  void schedule() {
+    set_any_layout(source);
+    panels.dim(0).set_bounds(0, kLanes);
+    for (int d = 1; d < 4; ++d) panels.dim(d).set_min(0);
+    Var ko("ko"), ki("ki");
+    Func(panels)
+        .split(k, ko, ki, 32, TailStrategy::GuardWithIf)
+        .reorder(l, v, ki, ko, p)
+        .unroll(l)
+        .gpu_blocks(ko, p)
+        .never_partition_all();
+  }
+
+ private:
+  Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
+};
+
+// The same where the taps of a lane are contiguous, in whole vectors: by transposing blocks of 16
+// lanes and 16 taps. source(tap, lane, image, group); taps go on over images.
+class ConvPackColumns : public Generator<ConvPackColumns> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> vectors{"vectors"}, panel_count{"panel_count"};
+  Input<Buffer<float, 4>> source{"source"};
+  // (lane, tap of a vector, vector of taps, vector of lanes, panel of all groups)
+  Output<Buffer<float, 5>> panels{"panels"};
+
+  void generate() {
+    const Expr lane = ((p % panel_count) * vectors + v) * kLanes + r;
+    const Expr per_image = source.dim(0).extent() / kLanes;
+    Func block("block");
+    block(l, r, kb, v, p) =
+        source((kb % per_image) * kLanes + l, min(lane, source.dim(1).extent() - 1), kb / per_image,
+               p / panel_count);
+    turned = transpose_block(block, kLanes, sizeof(float), l, r, {kb, v, p});
+    panels(l, r, kb, v, p) = turned.back()(l, r, kb, v, p);
+  }
+
+  void schedule() {
+    set_mins(source);
+    for (int d = 0; d < 2; ++d) panels.dim(d).set_bounds(0, kLanes);
+    for (int d = 2; d < 5; ++d) panels.dim(d).set_min(0);
+    Var ko("ko"), ki("ki");
+    Func(panels)
+        .split(kb, ko, ki, 4, TailStrategy::GuardWithIf)
+        .reorder(l, r, ki, v, ko, p)
+        .vectorize(l)
+        .unroll(r)
+        .gpu_blocks(ko, p)
+        .never_partition_all();
+    for (Func step : turned) {
+      step.compute_at(panels, ki).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+    }
+  }
+
+ private:
+  Var l{"l"}, r{"r"}, kb{"kb"}, v{"v"}, p{"p"};
+  std::vector<Func> turned;
+};
+
+// bias, scale and shift for whole panels; what is absent is never used.
+class ConvChannels : public Generator<ConvChannels> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> group_channels{"group_channels"}, panel_channels{"panel_channels"};
+  Input<Buffer<float, 1>> bias{"bias"}, scale{"scale"}, shift{"shift"};
+  Output<Buffer<float, 2>> channels{"channels"};
+
+  void generate() {
+    const Expr g = i / panel_channels;
+    const Expr at = g * group_channels + min(i % panel_channels, group_channels - 1);
+    channels(i, which) = select(which == 0, bias(at), which == 1, scale(at), shift(at));
+  }
+
+  void schedule() {
+    set_any_layout(bias, scale, shift);
+    set_mins(channels);
+    Func(channels).gpu_blocks(which);
+  }
+
+ private:
+  Var i{"i"}, which{"which"};
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPack, conv_pack)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPackColumns, conv_pack_columns)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvChannels, conv_channels)

@@ -1,0 +1,12 @@
+// Plans the weight gradient in register tiles for CPU-class devices (conv_weight_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+constexpr int kWeightRows = 1024;  // of pixels, of a chunk
+
+Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config);
+
+}  // namespace ballast::kernels
