@@ -123,7 +123,7 @@ Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
 
 // For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
 // which may go past it, are the better results.
-bool is_rows(const ConvConfig& c, bool has_residual = false) {
+bool reads_rows_in_place(const ConvConfig& c, bool has_residual = false) {
   const int64_t pixels = c.height * c.width * c.batch;
   const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
   return is_same_3x3(c) && c.height >= kDepthRows && c.width >= kVector &&
@@ -243,7 +243,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
-  if (is_rows(c, e.has_residual)) return plan_rows(c, e, false);
+  if (reads_rows_in_place(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const EpilogueOperands terms = terms_of(c, e);
@@ -258,7 +258,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
-  if (is_rows(c)) return plan_rows(c, {}, true);
+  if (reads_rows_in_place(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const EpilogueOperands terms = terms_of(c, {});
@@ -273,7 +273,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  if (is_rows(c)) return plan_weight_rows(c);
+  if (reads_rows_in_place(c)) return plan_weight_rows(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);

@@ -12,7 +12,7 @@ constexpr int kDepthRowsVectors = 4;   // of the rows that are read where they l
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 
-// Whether these plans take it; else conv_rows.cpp does.
+// Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);
 bool is_depthwise_input_grad(const ConvConfig& config);
 bool is_depthwise_weight_grad(const ConvConfig& config);

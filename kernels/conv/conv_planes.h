@@ -10,7 +10,7 @@ constexpr int kPlaneElements = 163840;  // of a work-group's padded input
 constexpr int kPlaneTaps = 4096;        // of a window in all channels of a group
 constexpr int kPlanePixels = 1056;      // of a work-group's results per channel, gaps counted
 
-// Whether the planes fit, and fill enough of their tiles; else conv_tiles.cpp takes it.
+// Whether the planes fit, fill enough of their tiles, and are better than register tiles.
 bool is_planes(const ConvConfig& config);
 bool is_planes_input_grad(const ConvConfig& config);
 

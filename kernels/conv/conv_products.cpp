@@ -23,7 +23,7 @@ bool is_product(const ConvConfig& c, const ConvEpilogue& e) {
          !(e.has_residual && e.has_relu);
 }
 
-// y[n, g] = w[g] x[n, g], whose rows are pixels; with a bias transposed.
+// y[n, g] = w[g] x[n, g]; with a bias transposed, so that it lies along the columns.
 Plan plan_conv2d_product(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   const int64_t in = c.in_channels / c.groups, out = c.out_channels / c.groups, p = pixels(c);
   MatmulConfig product;
@@ -48,7 +48,7 @@ Plan plan_conv2d_product(DeviceClass device_class, const ConvConfig& c, const Co
   product.b_strides = MatmulStrides{1, in};
   product.batch = {{c.batch, c.in_channels * p, 0, c.out_channels * p},
                    {c.groups, in * p, out * in, out * p}};
-  product.has_bias = e.has_bias;
+  product.has_bias = true;
   return plan_matmul(device_class, product);
 }
 

@@ -1,6 +1,6 @@
 // Convolution with few output channels per group (depthwise above all) on CPUs: lanes are pixels of
 // a row, weights are broadcast, and nothing is packed. The bandwidth decides: x and y are read and
-// written once, a work-group does whole planes.
+// written once.
 //
 //   conv_rows         y (or dx, with flipped weights) from padded planes
 //   conv_weight_rows  dw: sums over pixels in 16 partial sums per tap, added at the end
