@@ -2,6 +2,7 @@
 // are packed first. Private to this folder; plain values.
 #pragma once
 
+#include "kernels/lanes.h"
 #include "kernels/matmul/matmul.h"
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace ballast::kernels {
 
-constexpr int64_t kMatmulLanes = 16;
+constexpr int64_t kMatmulLanes = kLanes;
 constexpr size_t kMatmulBatch = 3;           // dimensions
 constexpr int64_t kMatmulNarrowRows = 12;    // of the tile for a product's last lanes
 constexpr int64_t kMatmulPackedSteps = 256;  // of k, in a kernel that packs its panels itself

@@ -78,8 +78,8 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
   Expr lane_at(const Expr& lane) const { return min(p * lanes + lane, b.dim(0).extent() - 1); }
   Expr row_at(const Expr& row) const { return min(t * rows + row, a.dim(1).extent() - 1); }
   Expr term(const Expr& step, const Expr& sum) const {
-    return fused_multiply_add(a(std::vector<Expr>{step, row_at(y)} + batch),
-                              b(std::vector<Expr>{lane_at(l), step} + batch), sum);
+    return fma_f32(a(std::vector<Expr>{step, row_at(y)} + batch),
+                   b(std::vector<Expr>{lane_at(l), step} + batch), sum);
   }
 
   // The chains of four lanes at a time are folded into the parts of one vector; the sum of the i-th

@@ -26,14 +26,14 @@ class MatmulEpilogue {
   // bias(lane, vector, row) where `has_bias`.
   template <class Bias>
   void add_bias(const Halide::Expr& has_bias, const Bias& bias) {
-    const Halide::RDom r = steps(has_bias, vectors_, "bias");
+    const Halide::RDom r = steps(has_bias, "bias");
     at(lane_, r.x, r.y) = at(lane_, r.x, r.y) + bias(lane_, r.x, r.y);
     vectorize_last();
   }
 
   void add_activations(const Halide::Expr& activation) {
     for (int i = 1; i < kActivationCount; ++i) {
-      const Halide::RDom r = steps(activation == i, vectors_, kActivations[i]);
+      const Halide::RDom r = steps(activation == i, kActivations[i]);
       at(lane_, r.x, r.y) = apply_pointwise(kActivations[i], DType::kF32, {at(lane_, r.x, r.y)});
       vectorize_last();
     }
@@ -42,7 +42,7 @@ class MatmulEpilogue {
   // extra(lane, vector, row), whole vectors of it or one by one.
   template <class Extra>
   void add_extra(const Halide::Expr& mode, bool is_dense, const Extra& extra) {
-    const Halide::RDom r = steps(mode != 0, vectors_, "extra");
+    const Halide::RDom r = steps(mode != 0, "extra");
     at(lane_, r.x, r.y) = with_extra(mode, at(lane_, r.x, r.y), extra(lane_, r.x, r.y));
     if (is_dense)
       vectorize_last();
@@ -51,8 +51,8 @@ class MatmulEpilogue {
   }
 
  private:
-  Halide::RDom steps(const Halide::Expr& condition, int vectors, const std::string& name) const {
-    return Halide::RDom({{0, vectors}, {0, select(condition, rows_, 0)}}, name);
+  Halide::RDom steps(const Halide::Expr& condition, const std::string& name) const {
+    return Halide::RDom({{0, vectors_}, {0, select(condition, rows_, 0)}}, name);
   }
 
   Halide::FuncRef at(const Halide::Expr& lane, const Halide::Expr& vector,

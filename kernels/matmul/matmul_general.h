@@ -33,8 +33,8 @@ class MatmulGeneral : public MatmulKernel<MatmulGeneral> {
     RDom k(0, a.dim(0).extent(), "k");
     Func product("product"), staged("staged");
     product(at) = 0.0f;
-    product(at) = fused_multiply_add(a(std::vector<Expr>{k, row(y)} + batch),
-                                     b(std::vector<Expr>{column(l), k} + batch), product(at));
+    product(at) = fma_f32(a(std::vector<Expr>{k, row(y)} + batch),
+                          b(std::vector<Expr>{column(l), k} + batch), product(at));
     staged(at) = product(at);
     Func result = staged;
     if (chain) {

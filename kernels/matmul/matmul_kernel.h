@@ -1,6 +1,8 @@
 // What the generators of matmul kernels share.
 #pragma once
 
+#include "kernels/fma.h"
+#include "kernels/layout.h"
 #include "kernels/matmul/matmul_epilogue.h"
 
 #include <functional>
@@ -9,22 +11,10 @@
 
 namespace ballast::kernels {
 
-inline Halide::Expr fused_multiply_add(const Halide::Expr& a, const Halide::Expr& b,
-                                       const Halide::Expr& c) {
-  return Halide::Internal::Call::make(Halide::Float(32), "fma", {a, b, c},
-                                      Halide::Internal::Call::PureExtern);
-}
-
 inline std::vector<Halide::Expr> operator+(std::vector<Halide::Expr> head,
                                            const std::vector<Halide::Var>& tail) {
   head.insert(head.end(), tail.begin(), tail.end());
   return head;
-}
-
-template <class Tensor>
-void set_any_layout(Tensor& tensor) {
-  for (int d = 0; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  tensor.dim(0).set_stride(Halide::Expr());
 }
 
 // What both kernels share: operands and the run-time choice of the epilogue. `extra` has C's
@@ -43,7 +33,7 @@ class MatmulKernel : public Halide::Generator<Derived> {
 
  protected:
   Halide::Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};
-  Halide::Var xo{"xo"}, xi{"xi"}, xv{"xv"}, yo{"yo"}, yi{"yi"}, group{"group"}, tile{"tile"};
+  Halide::Var xo{"xo"}, xi{"xi"}, yo{"yo"}, yi{"yi"};
   // A work-item loops over the second and third dimension of the batch.
   Halide::Var z0{"z0"}, z1{"z1"}, z2{"z2"};
   std::vector<Halide::Var> batch{z0, z1, z2};
@@ -113,7 +103,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
     rest = Halide::RDom(0, steps % kUnrolled, "rest");
     product(at) = 0.0f;
     for (const Halide::Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
-      product(at) = fused_multiply_add(a(place(step) + batch), b_at(step), product(at));
+      product(at) = fma_f32(a(place(step) + batch), b_at(step), product(at));
     }
   }
   template <class Place>
@@ -124,10 +114,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
   }
 
   void set_panel_layouts(int vectors) {
-    set_any_layout(a);
-    set_any_layout(b);
-    set_any_layout(extra);
-    set_any_layout(out);
+    set_any_layout(a, b, extra, out);
     b.dim(0).set_stride(1).set_extent(kLanes);
     b.dim(1).set_stride(kLanes).set_extent(vectors);
     b.dim(2).set_stride(1);

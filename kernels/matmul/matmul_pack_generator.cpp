@@ -4,6 +4,7 @@
 // last panel begins where its lanes end with the source's, as the tiles that read it do; where the
 // source is narrower than a panel, its last lane is repeated.
 #include "kernels/hints.h"
+#include "kernels/lanes.h"
 #include "kernels/matmul/matmul_shuffle.h"
 
 #include <string>
@@ -13,8 +14,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kLanes = 16;
 
 template <class Derived>
 class PackKernel : public Generator<Derived> {

@@ -39,11 +39,11 @@ class MatmulVector : public MatmulKernel<MatmulVector> {
     const std::vector<Func> steps = transpose_16x16(block, l, r, {v, kb, p, z0, z1, z2});
     const RDom ks({{0, kLanes}, {0, whole}}, "k"), rest(0, k % kLanes, "rest");
     product(at) = 0.0f;
-    product(at) = fused_multiply_add(a(std::vector<Expr>{ks.y * kLanes + ks.x, 0} + batch),
-                                     steps.back()(l, ks.x, v, ks.y, p, z0, z1, z2), product(at));
+    product(at) = fma_f32(a(std::vector<Expr>{ks.y * kLanes + ks.x, 0} + batch),
+                          steps.back()(l, ks.x, v, ks.y, p, z0, z1, z2), product(at));
     const Expr step = whole * kLanes + rest;
-    product(at) = fused_multiply_add(a(std::vector<Expr>{step, 0} + batch),
-                                     matrix(v * kLanes + l, step), product(at));
+    product(at) =
+        fma_f32(a(std::vector<Expr>{step, 0} + batch), matrix(v * kLanes + l, step), product(at));
     staged(at) = product(at);
     MatmulEpilogue epilogue(staged, vectors, 1, which);
     const auto lane_of = [&](const Expr& lane, const Expr& vector) {
