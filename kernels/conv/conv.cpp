@@ -59,6 +59,7 @@ int64_t ConvConfig::out_w() const {
   return out_extent(width, left, right, kernel_w, dilation_w, stride_w);
 }
 
+// All three ask the files beside this one, in the order of the table in docs/kernels.md.
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_patches(device_class, c, e);
