@@ -118,6 +118,28 @@ TEST(LossTest, SecondDerivativeOfLogitsLossAtZero) {
   EXPECT_NEAR(grad(grad(f))(Tensor::scalar(0)).item<float>(), 0.25, 1e-6);
 }
 
+// The classes of i64 labels are those of i32, and what has more bits is none.
+TEST(LossTest, LabelsOf64Bits) {
+  const Tensor logits = Tensor::from_host<float>({1, 2, -3, 0, 5, 0.5f, 2, 1, 0, 1, 1, 1}, {4, 3});
+  const Tensor narrow = Tensor::from_host<int32_t>({2, 0, 1, -1}, {4});
+  const Tensor wide = Tensor::from_host<int64_t>({2, 0, (int64_t{1} << 32) + 1, -1}, {4});
+  const auto want = ops::softmax_cross_entropy(logits, narrow).to_host<float>();
+  const auto got = ops::softmax_cross_entropy(logits, wide).to_host<float>();
+  EXPECT_EQ(got[0], want[0]);
+  EXPECT_EQ(got[1], want[1]);
+  EXPECT_TRUE(std::isnan(got[2]) && std::isnan(got[3]));
+  const auto nll = ops::nll_loss(logits, wide, "none").to_host<float>();
+  EXPECT_EQ(nll, (std::vector<float>{3, -0.0f, 0, 0}));
+  auto f = [&](Tensor x) {
+    return ops::sum(ops::slice(ops::softmax_cross_entropy(x, wide), {0}, {2}));
+  };
+  auto h = [&](Tensor x) {
+    return ops::sum(ops::slice(ops::softmax_cross_entropy(x, narrow), {0}, {2}));
+  };
+  const auto a = grad(f)(logits).to_host<float>(), b = grad(h)(logits).to_host<float>();
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(a[i], b[i]);
+}
+
 TEST(LossTest, NllOfLogSoftmaxIsCrossEntropy) {
   const Tensor logits = Tensor::from_host<float>({1, 2, -3, 0, 5, 0.5f}, {2, 3});
   const Tensor labels = Tensor::from_host<int32_t>({2, 0}, {2});

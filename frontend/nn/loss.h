@@ -59,8 +59,8 @@ class BCEWithLogitsLoss : public Loss {
   Tensor construct(const Tensor& x, const Tensor& target) override;
 };
 
-// -log softmax(logits)[label]; logits f32[B, C], labels i32[B]. Smoothed by s the target is
-// onehot(label) (1 - s) + s / C. Rows whose label is ignore_index cost nothing, and the mean is
+// -log softmax(logits)[label]; logits f32[B, C], labels i32[B] or i64[B]. Smoothed by s the target
+// is onehot(label) (1 - s) + s / C. Rows whose label is ignore_index cost nothing, and the mean is
 // over the others; without one given every label must be in [0, C) (MindSpore's default is -100).
 class CrossEntropyLoss : public Loss {
  public:

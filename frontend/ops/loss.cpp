@@ -25,8 +25,8 @@ void check_positive(const char* op, const char* name, double value) {
 
 // max(log x, -100), also where the logarithm's slope is infinite: the gradient at 0 is 0.
 Tensor ended_log(const Tensor& x) {
-  const Tensor is_positive = greater(x, 0.0);
-  return select(is_positive, maximum(log(select(is_positive, x, 1.0)), -100.0), -100.0);
+  const Tensor is_ended = less_equal(x, 0.0);  // NaN is not
+  return select(is_ended, -100.0, maximum(log(select(is_ended, 1.0, x)), -100.0));
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
 
 Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction) {
   CallScope scope(x.where());
-  Tensor log_p = x.tensor(), label = labels.tensor();
+  Tensor log_p = x.tensor(), label = class_labels(labels);
   if (log_p.rank() != 2 || label.rank() != 1 || label.dtype() != DType::kI32 ||
       label.shape()[0] != log_p.shape()[0]) {
     refuse(x.where(), "[nll_loss] takes f32[B, C] and i32[B], got {} and {}",

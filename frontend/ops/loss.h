@@ -25,8 +25,8 @@ Tensor binary_cross_entropy(const Operand& x, const Operand& target,
 // The same of sigmoid(x), exact for any finite x: log(1 + exp(x)) - t x.
 Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
                                         const std::string& reduction = "mean");
-// -x[label] by row; x f32[B, C] are logarithms of probabilities, labels i32[B]. A label outside
-// [0, C) costs nothing.
+// -x[label] by row; x f32[B, C] are logarithms of probabilities, labels i32[B] or
+// i64[B]. A label outside [0, C) costs nothing.
 Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction = "mean");
 
 }  // namespace ballast::ops

@@ -4,6 +4,8 @@
 #include "frontend/ops/ops.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace ballast::ops {
 
@@ -93,6 +95,31 @@ void check_repetitions(const char* op, int64_t repetitions, const Where& where) 
   if (repetitions < 0) refuse(where, "[{}] {} repetitions, expected at least 0", op, repetitions);
 }
 
+int64_t elements_between(const Shape& shape, size_t first, size_t last) {
+  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(first),
+                         shape.begin() + static_cast<std::ptrdiff_t>(last), int64_t{1},
+                         std::multiplies<>());
+}
+
+// An axis more comes before each that is repeated; those before and behind are joined to one each,
+// which makes no more axes than a tensor may have.
+constexpr size_t kTiledAxes = 3;
+
+Tensor tile_axes(const Tensor& x, const std::vector<int64_t>& repetitions, size_t first,
+                 size_t last) {
+  const Shape& from = x.shape();
+  Shape apart = {elements_between(from, 0, first)}, result = from;
+  Shape repeated = apart;
+  for (size_t d = first; d < last; ++d) {
+    apart.insert(apart.end(), {1, from[d]});
+    repeated.insert(repeated.end(), {repetitions[d], from[d]});
+    result[d] *= repetitions[d];
+  }
+  apart.push_back(elements_between(from, last, from.size()));
+  repeated.push_back(apart.back());
+  return repeated == apart ? x : reshape(broadcast_to(reshape(x, apart), repeated), result);
+}
+
 }  // namespace
 
 Tensor tile(const Operand& x, std::vector<int64_t> repetitions) {
@@ -103,13 +130,12 @@ Tensor tile(const Operand& x, std::vector<int64_t> repetitions) {
   const size_t rank = std::max(from.size(), repetitions.size());
   from.insert(from.begin(), rank - from.size(), 1);
   repetitions.insert(repetitions.begin(), rank - repetitions.size(), 1);
-  Shape apart, repeated, result;
-  for (size_t d = 0; d < rank; ++d) {
-    apart.insert(apart.end(), {1, from[d]});
-    repeated.insert(repeated.end(), {repetitions[d], from[d]});
-    result.push_back(repetitions[d] * from[d]);
+  Tensor tiled = reshape(tensor, from);
+  for (size_t first = 0; first < rank; first += kTiledAxes) {
+    const size_t last = std::min(first + kTiledAxes, rank);
+    tiled = tile_axes(tiled, repetitions, first, last);
   }
-  return reshape(broadcast_to(reshape(tensor, apart), repeated), result);
+  return tiled;
 }
 
 Tensor repeat(const Operand& x, int64_t repetitions, int64_t axis) {
@@ -117,11 +143,13 @@ Tensor repeat(const Operand& x, int64_t repetitions, int64_t axis) {
   const Tensor tensor = x.tensor();
   check_repetitions("repeat", repetitions, x.where());
   const int64_t at = checked_axis("repeat", axis, tensor.rank(), x.where());
-  const Tensor apart = expand_dims(tensor, at + 1);
-  Shape repeated = apart.shape(), result = tensor.shape();
-  repeated[static_cast<size_t>(at + 1)] = repetitions;
-  result[static_cast<size_t>(at)] *= repetitions;
-  return reshape(broadcast_to(apart, repeated), result);
+  const auto behind = static_cast<size_t>(at) + 1;
+  Shape result = tensor.shape();
+  const int64_t outer = elements_between(result, 0, behind),
+                inner = elements_between(result, behind, result.size());
+  result[behind - 1] *= repetitions;
+  return reshape(broadcast_to(reshape(tensor, {outer, 1, inner}), {outer, repetitions, inner}),
+                 result);
 }
 
 Tensor full_like(const Operand& x, double value) {

@@ -222,7 +222,7 @@ Expr acosh_f32(const Expr& x) {
 
 Expr atanh_f32(const Expr& x) {
   const Expr a = abs_f32(x);
-  return copysign_f32(0.5f * log1p_f32((a + a) / (1.0f - a)), x) + select(lt(1.0f, a), kNaN, 0.0f);
+  return select(lt(1.0f, a), kNaN, copysign_f32(0.5f * log1p_f32((a + a) / (1.0f - a)), x));
 }
 
 Expr softplus_f32(const Expr& x) {
