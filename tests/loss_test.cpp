@@ -113,6 +113,15 @@ TEST(LossTest, LogitsLossKeepsWhatIsSmall) {
   }
 }
 
+TEST(LossTest, NanIsNoProbability) {
+  const Tensor x = Tensor::from_host<float>({NAN, 0.5f, NAN, 0}, {4}),
+               t = Tensor::from_host<float>({0, 1, 1, 1}, {4});
+  const auto losses = ops::binary_cross_entropy(x, t, "none").to_host<float>();
+  EXPECT_TRUE(std::isnan(losses[0]) && std::isnan(losses[2]));
+  EXPECT_NEAR(losses[1], std::log(2.0), 1e-6);
+  EXPECT_EQ(losses[3], 100.0f);
+}
+
 TEST(LossTest, SecondDerivativeOfLogitsLossAtZero) {
   auto f = [](Tensor x) { return ops::binary_cross_entropy_with_logits(x, Tensor::scalar(1)); };
   EXPECT_NEAR(grad(grad(f))(Tensor::scalar(0)).item<float>(), 0.25, 1e-6);

@@ -149,10 +149,17 @@ class MoveTest : public testing::TestWithParam<Move> {};
 // Values, bit for bit, and as gradients what comes to each element.
 TEST_P(MoveTest, TakesEveryElementFromItsPlace) {
   const Move& move = GetParam();
-  for (const Shape& shape : std::vector<Shape>{
-           {},        {1},       {2},      {7},        {31},         {257},   {1, 1},
-           {3, 5},    {5, 3},    {17, 1},  {1, 17},    {0},          {3, 0},  {0, 4},
-           {2, 3, 4}, {1, 5, 1}, {13, 11}, {2, 3, 17}, {3, 1, 2, 5}, {2, 64}, {33, 65}}) {
+  for (const Shape& shape : std::vector<Shape>{{},           {1},
+                                               {2},          {7},
+                                               {31},         {257},
+                                               {1, 1},       {3, 5},
+                                               {5, 3},       {17, 1},
+                                               {1, 17},      {0},
+                                               {3, 0},       {0, 4},
+                                               {2, 3, 4},    {1, 5, 1},
+                                               {13, 11},     {2, 3, 17},
+                                               {3, 1, 2, 5}, {2, 64},
+                                               {33, 65},     {2, 1, 3, 1, 2, 2, 1, 3}}) {
     if (shape.size() < move.min_rank) continue;
     for (DType dtype : {DType::kF32, DType::kBF16, DType::kI32}) {
       HostArray x = whole(shape, 99, dtype), expected{{dtype, move.result(shape)}, {}};

@@ -31,7 +31,7 @@ void check_floats(DeviceClass c, const std::string& name, const HostTensor& a, c
 // Numbers of all signs and a few sizes, every fourth a special one.
 HostTensor mixed_f32(const Shape& shape, uint32_t seed) {
   const std::vector<float> special = special_values();
-  std::vector<float> values = random_f32(shape, seed, -3, 3).as<float>();
+  std::vector<float> values = random_f32(shape, seed, -5, 5).as<float>();
   for (size_t i = seed % 4; i < values.size(); i += 4) {
     values[i] = special[(i / 4 * seed) % special.size()];
   }

@@ -296,8 +296,7 @@ void add_pointwise(OpFamilies& table) {
       return Types{{dtype, broadcast_shape(in)}};
     };
   }
-  table.open_zeros = {"gelu", "gelu_tanh", "silu",  // 0 of minus infinity
-                      "atanh"};                     // 0 of -0
+  table.open_zeros = {"gelu", "gelu_tanh", "silu"};  // 0 of minus infinity
   add_unary(table);
   add_binary(table);
   add_integers(table);
