@@ -331,5 +331,34 @@ TEST_P(LossValueTest, SumsAndMeans) {
 
 INSTANTIATE_TEST_SUITE_P(All, LossValueTest, testing::ValuesIn(losses()), kName);
 
+// As numpy does: bool operands are compared and combined, numbers are true where they are not 0.
+TEST(LogicTest, BoolsAreNumbersAndNumbersBools) {
+  const Tensor a = Tensor::from_host<bool>({true, true, false, false}, {4}),
+               b = Tensor::from_host<bool>({true, false, true, false}, {4}),
+               x = Tensor::from_host<float>({-1, 0.5f, NAN, -0.0f}, {4}),
+               n = Tensor::from_host<int64_t>({int64_t{1} << 40, 0, -3, 0}, {4});
+  const std::vector<std::pair<Tensor, std::vector<bool>>> results = {
+      {ops::equal(a, b), {true, false, false, true}},
+      {ops::equal(a, true), {true, true, false, false}},
+      {ops::not_equal(a, b), {false, true, true, false}},
+      {ops::bitwise_and(a, b), {true, false, false, false}},
+      {ops::bitwise_or(a, b), {true, true, true, false}},
+      {ops::bitwise_xor(a, b), {false, true, true, false}},
+      {ops::bitwise_not(a), {false, false, true, true}},
+      {ops::truth(x), {true, true, true, false}},
+      {ops::logical_and(x, a), {true, true, false, false}},
+      {ops::logical_or(n, b), {true, false, true, false}},
+      {ops::logical_xor(x, n), {false, true, false, false}},
+      {ops::logical_not(n), {false, true, false, true}},
+      {ops::reduce_any(ops::reshape(n, {2, 2}), {0}), {true, false}},
+      {ops::reduce_all(ops::reshape(x, {2, 2}), {1}), {true, false}}};
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].first.dtype(), DType::kBool) << i;
+    EXPECT_EQ(results[i].first.to_host<bool>(), results[i].second) << i;
+  }
+  EXPECT_THROW(ops::equal(a, n), Error);
+  EXPECT_THROW(ops::bitwise_and(x, x), Error);
+}
+
 }  // namespace
 }  // namespace ballast::tests

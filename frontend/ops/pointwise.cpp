@@ -15,6 +15,26 @@ Tensor operator-(const Operand& x) { return ops::neg(x); }
 
 namespace ballast::ops {
 
+namespace {
+
+bool is_bool(const Operand& x) { return x.given() && x.given()->dtype() == DType::kBool; }
+bool are_bools(const Operand& a, const Operand& b) {
+  return (is_bool(a) || a.is_number()) && (is_bool(b) || b.is_number()) &&
+         common_dtype(a, b) == DType::kBool;
+}
+
+Tensor logical(const char* name, const Operand& a, const Operand& b) {
+  CallScope scope(a.where());
+  return binary(name, truth(a), truth(b));
+}
+
+}  // namespace
+
+Tensor truth(const Operand& x) {
+  if (is_bool(x) || x.is_number()) return x.as(DType::kBool);
+  return binary("not_equal", x, Operand(0, x.where()));
+}
+
 Tensor neg(const Operand& x) { return unary("neg", x); }
 Tensor abs(const Operand& x) { return unary("abs", x); }
 Tensor sign(const Operand& x) { return unary("sign", x); }
@@ -53,7 +73,9 @@ Tensor isnan(const Operand& x) { return unary("isnan", x); }
 Tensor isinf(const Operand& x) { return unary("isinf", x); }
 Tensor isfinite(const Operand& x) { return unary("isfinite", x); }
 Tensor rint(const Operand& x) { return unary("round", x); }
-Tensor bitwise_not(const Operand& x) { return unary("bitwise_not", x); }
+Tensor bitwise_not(const Operand& x) {
+  return unary(is_bool(x) ? "logical_not" : "bitwise_not", x);
+}
 Tensor add(const Operand& a, const Operand& b) { return binary("add", a, b); }
 Tensor sub(const Operand& a, const Operand& b) { return binary("sub", a, b); }
 Tensor mul(const Operand& a, const Operand& b) { return binary("mul", a, b); }
@@ -64,23 +86,36 @@ Tensor pow(const Operand& a, const Operand& b) { return binary("pow", a, b); }
 Tensor atan2(const Operand& y, const Operand& x) { return binary("atan2", y, x); }
 Tensor floor_div(const Operand& a, const Operand& b) { return binary("floor_div", a, b); }
 Tensor floor_mod(const Operand& a, const Operand& b) { return binary("floor_mod", a, b); }
-Tensor bitwise_and(const Operand& a, const Operand& b) { return binary("bitwise_and", a, b); }
-Tensor bitwise_or(const Operand& a, const Operand& b) { return binary("bitwise_or", a, b); }
-Tensor bitwise_xor(const Operand& a, const Operand& b) { return binary("bitwise_xor", a, b); }
+Tensor bitwise_and(const Operand& a, const Operand& b) {
+  return binary(are_bools(a, b) ? "logical_and" : "bitwise_and", a, b);
+}
+Tensor bitwise_or(const Operand& a, const Operand& b) {
+  return binary(are_bools(a, b) ? "logical_or" : "bitwise_or", a, b);
+}
+Tensor bitwise_xor(const Operand& a, const Operand& b) {
+  return binary(are_bools(a, b) ? "logical_xor" : "bitwise_xor", a, b);
+}
 Tensor left_shift(const Operand& a, const Operand& b) { return binary("left_shift", a, b); }
 Tensor right_shift(const Operand& a, const Operand& b) { return binary("right_shift", a, b); }
 Tensor relu_grad(const Operand& dy, const Operand& y) { return binary("relu_grad", dy, y); }
 
-Tensor equal(const Operand& a, const Operand& b) { return binary("equal", a, b); }
-Tensor not_equal(const Operand& a, const Operand& b) { return binary("not_equal", a, b); }
+Tensor equal(const Operand& a, const Operand& b) {
+  return are_bools(a, b) ? logical_not(logical_xor(a, b)) : binary("equal", a, b);
+}
+Tensor not_equal(const Operand& a, const Operand& b) {
+  return binary(are_bools(a, b) ? "logical_xor" : "not_equal", a, b);
+}
 Tensor less(const Operand& a, const Operand& b) { return binary("less", a, b); }
 Tensor less_equal(const Operand& a, const Operand& b) { return binary("less_equal", a, b); }
 Tensor greater(const Operand& a, const Operand& b) { return binary("greater", a, b); }
 Tensor greater_equal(const Operand& a, const Operand& b) { return binary("greater_equal", a, b); }
-Tensor logical_and(const Operand& a, const Operand& b) { return binary("logical_and", a, b); }
-Tensor logical_or(const Operand& a, const Operand& b) { return binary("logical_or", a, b); }
-Tensor logical_xor(const Operand& a, const Operand& b) { return binary("logical_xor", a, b); }
-Tensor logical_not(const Operand& x) { return unary("logical_not", x); }
+Tensor logical_and(const Operand& a, const Operand& b) { return logical("logical_and", a, b); }
+Tensor logical_or(const Operand& a, const Operand& b) { return logical("logical_or", a, b); }
+Tensor logical_xor(const Operand& a, const Operand& b) { return logical("logical_xor", a, b); }
+Tensor logical_not(const Operand& x) {
+  CallScope scope(x.where());
+  return unary("logical_not", truth(x));
+}
 
 Tensor select(const Operand& condition, const Operand& a, const Operand& b) {
   DType dtype = common_dtype(a, b);

@@ -74,7 +74,7 @@ Tensor floor_mod(const Operand& a, const Operand& b);
 // max(low, min(x, high)); a NaN stays.
 Tensor clip(const Operand& x, const Operand& low, const Operand& high);
 
-// ---- integers
+// ---- integers; bool ones are combined as truth values
 Tensor bitwise_and(const Operand& a, const Operand& b);
 Tensor bitwise_or(const Operand& a, const Operand& b);
 Tensor bitwise_xor(const Operand& a, const Operand& b);
@@ -83,12 +83,14 @@ Tensor left_shift(const Operand& a, const Operand& b);
 Tensor right_shift(const Operand& a, const Operand& b);  // keeps the sign
 
 // ---- comparisons and logic, bool
+Tensor truth(const Operand& x);  // bool as it is, of numbers what is not 0
 Tensor equal(const Operand& a, const Operand& b);
 Tensor not_equal(const Operand& a, const Operand& b);
 Tensor less(const Operand& a, const Operand& b);
 Tensor less_equal(const Operand& a, const Operand& b);
 Tensor greater(const Operand& a, const Operand& b);
 Tensor greater_equal(const Operand& a, const Operand& b);
+// Of numbers their truth.
 Tensor logical_and(const Operand& a, const Operand& b);
 Tensor logical_or(const Operand& a, const Operand& b);
 Tensor logical_xor(const Operand& a, const Operand& b);

@@ -20,9 +20,11 @@ Tensor reduce(const char* name, const Operand& x, const Axes& axes, bool keep_di
                          x.where())[0];
 }
 
-Tensor arg_reduce(const char* name, const Operand& x, int64_t axis) {
+Tensor arg_reduce(const char* name, const Operand& x, int64_t axis, bool keep_dims) {
   Tensor tensor = x.tensor();
-  return apply_primitive(name, {tensor}, {{"axis", from_start(axis, tensor.rank())}}, x.where())[0];
+  Attrs attrs = {{"axis", from_start(axis, tensor.rank())}};
+  if (keep_dims) attrs.emplace_back("keep_dims", int64_t{1});
+  return apply_primitive(name, {tensor}, attrs, x.where())[0];
 }
 
 }  // namespace
@@ -47,13 +49,19 @@ Tensor reduce_prod(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce("reduce_prod", x, axes, keep_dims);
 }
 Tensor reduce_any(const Operand& x, const Axes& axes, bool keep_dims) {
-  return reduce("reduce_any", x, axes, keep_dims);
+  CallScope scope(x.where());
+  return reduce("reduce_any", truth(x), axes, keep_dims);
 }
 Tensor reduce_all(const Operand& x, const Axes& axes, bool keep_dims) {
-  return reduce("reduce_all", x, axes, keep_dims);
+  CallScope scope(x.where());
+  return reduce("reduce_all", truth(x), axes, keep_dims);
 }
-Tensor argmax(const Operand& x, int64_t axis) { return arg_reduce("argmax", x, axis); }
-Tensor argmin(const Operand& x, int64_t axis) { return arg_reduce("argmin", x, axis); }
+Tensor argmax(const Operand& x, int64_t axis, bool keep_dims) {
+  return arg_reduce("argmax", x, axis, keep_dims);
+}
+Tensor argmin(const Operand& x, int64_t axis, bool keep_dims) {
+  return arg_reduce("argmin", x, axis, keep_dims);
+}
 
 Tensor reduce_var(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
   CallScope scope(x.where());

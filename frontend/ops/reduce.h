@@ -15,10 +15,12 @@ Tensor reduce_mean(const Operand& x, const Axes& axes = {}, bool keep_dims = fal
 Tensor reduce_max(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_min(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_prod(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
+// Of numbers their truth.
 Tensor reduce_any(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_all(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
-Tensor argmax(const Operand& x, int64_t axis = -1);  // i32; the lowest index wins
-Tensor argmin(const Operand& x, int64_t axis = -1);
+// i32; the lowest index wins.
+Tensor argmax(const Operand& x, int64_t axis = -1, bool keep_dims = false);
+Tensor argmin(const Operand& x, int64_t axis = -1, bool keep_dims = false);
 // The mean of squared distances from the mean, or with `ddof` their sum over count - ddof.
 Tensor reduce_var(const Operand& x, const Axes& axes = {}, int64_t ddof = 0,
                   bool keep_dims = false);
