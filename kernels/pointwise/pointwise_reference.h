@@ -120,7 +120,7 @@ inline const std::map<std::string, FloatRow>& float_rows() {
       {"floor_mod", {floor_mod, 0.5}},
       {"gelu_grad", {[](double a, double b) { return a * gelu_slope(b); }, 0, 1e-6, false}},
       {"gelu_tanh_grad",
-       {[](double a, double b) { return a * gelu_tanh_slope(b); }, 0, 1e-6, false}},
+       {[](double a, double b) { return a * gelu_tanh_slope(b); }, 0, 3e-6, false}},
       {"add", {[](double a, double b) { return a + b; }, 0.5}},
       {"sub", {[](double a, double b) { return a - b; }, 0.5}},
       {"mul", {[](double a, double b) { return a * b; }, 0.5}},
