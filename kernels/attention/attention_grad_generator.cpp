@@ -128,8 +128,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     const Expr cc = js.y * kStep + js.x, key = n * part_keys + b * block + cc;
     Expr score = s(l, j, cc, b, t, n, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
-      score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads);
+      const Expr heads = mask_->dim(4).extent(), tile_at = first / kQueries + t;
+      score += (*mask_)(l, j, min(key, key_count - 1), tile_at, h % heads, h / heads);
     }
     const Expr seen = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
     p(l, j, c, b, t, n, h) = undef<float>();
