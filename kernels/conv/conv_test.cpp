@@ -340,7 +340,7 @@ void check_not_finite(const ConvConfig& c) {
     marked[marked.size() / 2] = INFINITY;
     marked[marked.size() / 3] = -INFINITY;
     marked[marked.size() - 1] = NAN;
-    const auto& [x, w, dy] = std::tie(operands[0], operands[1], operands[2]);
+    const std::vector<float>&x = operands[0], &w = operands[1], &dy = operands[2];
     Marked y(dy.size()), dx(x.size()), dw(w.size());
     for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
       y.value[at_y] += double{x[at_x]} * w[at_w];
