@@ -16,5 +16,7 @@ find_package(Halide 21 REQUIRED COMPONENTS Halide)
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+  # It leaves files alone that take precompiled headers, unless it is told so.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                  "${CCACHE}")
 endif()

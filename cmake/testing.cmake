@@ -39,6 +39,9 @@ set(BALLAST_TEST_ENVIRONMENT
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:second_deadlock_stack=1")
 
+# Which group of cmake/precompiled.cmake a folder's tests take.
+set(BALLAST_TEST_HEADERS tests)
+
 # What the tsan preset builds.
 add_custom_target(thread_tests)
 
@@ -76,18 +79,12 @@ function(ballast_device_entries target suffix)
   endif()
 endfunction()
 
-# Tests are large and run once: time is better spent on what they call. Instrumented, they take half
-# as long again to optimize, and what is not tests a sixth.
-set(BALLAST_TEST_OPTIMIZATION "-O1")
-if(BALLAST_SANITIZE)
-  set(BALLAST_TEST_OPTIMIZATION "-O0")
-endif()
-
 function(ballast_add_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS" "TIMEOUT;SHARDS"
                         "LABELS;ENVIRONMENT")
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_compile_options(${target} PRIVATE ${BALLAST_TEST_OPTIMIZATION})
+  ballast_optimize_lightly(${target})
+  if(BALLAST_TEST_HEADERS)
+    ballast_precompile(${BALLAST_TEST_HEADERS} ${target})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)

@@ -237,6 +237,14 @@ void expect_defined(const Composite& composite, const Arrays& arrays) {
       << testing::PrintToString(to_string(arrays[0].type)) << " first";
 }
 
+// Traced, each op that a composite is made of names the line of the composite's call.
+void expect_lines(const FlatFunction& function, const Types& types) {
+  for (const Equation& equation : trace(function, types).equations) {
+    EXPECT_STREQ(equation.where.file, __FILE__) << equation.primitive << ", line "
+                                                << equation.where.line;
+  }
+}
+
 class CompositeValueTest : public testing::TestWithParam<Composite> {};
 
 TEST_P(CompositeValueTest, OnManyShapes) {
@@ -261,6 +269,12 @@ TEST_P(CompositeValueTest, OfNaNAndInfinity) {
       expect_defined(GetParam(), arrays);
     }
   }
+}
+
+TEST_P(CompositeValueTest, NamesTheLineOfItsCall) {
+  Types types;
+  for (const HostArray& array : drawn(GetParam(), {{3}})) types.push_back(array.type);
+  expect_lines([](const Tensors& in) { return Tensors{GetParam().call(in)}; }, types);
 }
 
 double total(const HostArray& array) {
@@ -357,6 +371,14 @@ TEST(LogicTest, BoolsAreNumbersAndNumbersBools) {
     EXPECT_EQ(results[i].first.to_host<bool>(), results[i].second) << i;
   }
   EXPECT_THROW(ops::equal(a, n), Error);
+  const TensorType bools{DType::kBool, {4}}, numbers{DType::kF32, {4}};
+  expect_lines(
+      [](const Tensors& in) {
+        return Tensors{ops::equal(in[0], in[0]), ops::bitwise_not(in[0]), ops::truth(in[1]),
+                       ops::logical_and(in[0], in[1]), ops::logical_not(in[1]),
+                       ops::reduce_any(in[1], {0})};
+      },
+      {bools, numbers});
   EXPECT_THROW(ops::bitwise_and(x, x), Error);
 }
 

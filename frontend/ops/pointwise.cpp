@@ -100,7 +100,9 @@ Tensor right_shift(const Operand& a, const Operand& b) { return binary("right_sh
 Tensor relu_grad(const Operand& dy, const Operand& y) { return binary("relu_grad", dy, y); }
 
 Tensor equal(const Operand& a, const Operand& b) {
-  return are_bools(a, b) ? logical_not(logical_xor(a, b)) : binary("equal", a, b);
+  if (!are_bools(a, b)) return binary("equal", a, b);
+  CallScope scope(a.where());
+  return logical_not(logical_xor(a, b));
 }
 Tensor not_equal(const Operand& a, const Operand& b) {
   return binary(are_bools(a, b) ? "logical_xor" : "not_equal", a, b);

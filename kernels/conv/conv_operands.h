@@ -4,6 +4,7 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/halide_runtime.h"
+#include "kernels/lanes.h"
 #include "kernels/registers.h"
 #include "kernels/workspace.h"
 
@@ -21,12 +22,13 @@ PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, co
 PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c);
 
-// A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by 16 `vectors`
-// lanes; nanoseconds per fma of a full tile, on the machine that the schedules were measured on.
+// A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by `vectors`
+// vectors of kLanes; nanoseconds per fma of a full tile, on the machine that the schedules were
+// measured on.
 struct ConvTile {
   int64_t broadcast, vectors;
   double fma_ns;
-  int64_t lanes() const { return 16 * vectors; }
+  int64_t lanes() const { return kLanes * vectors; }
   int64_t sums() const { return broadcast * vectors; }
   // Whether its multiply-adds take no longer than any other tile's that fits.
   bool is_fast() const { return vectors >= 3 || !has_wide_registers(); }
