@@ -103,7 +103,11 @@ TEST(FusedReduce, GivesTheBitsOfTheUnfused) {
   for (const auto& [shape, axes] : cases()) {
     if (is_too_large(2 * elements(shape))) continue;
     const bool is_small = elements(shape) < 1000;
-    for (const Shape& part : is_small ? partial_shapes(shape) : std::vector<Shape>{{}}) {
+    const std::vector<Shape> parts = is_small ? partial_shapes(shape) : std::vector<Shape>{{}};
+    // From one case to the next, others are left out.
+    for (size_t i = compiles_slowly() ? shape.back() % 3 : 0; i < parts.size();
+         i += compiles_slowly() ? 3 : 1) {
+      const Shape& part = parts[i];
       if (!is_fusable_before_reduction(part, shape, axes)) continue;
       const FusedPointwise chain = make_chain(shape, part);
       expect_equal("sum", chain, axes, operands_of(chain, -1, 1));
