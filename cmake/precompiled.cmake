@@ -1,15 +1,16 @@
 # Headers that take longer to parse than what includes them, parsed once for many targets.
 #
 #   ballast_precompile(<group> <target>)
-#     plugin and frontend: what most sources below and above the ABI include; generators: Halide;
-#     tests: GoogleTest; frontend_tests: that and the frontend.
+#     plugin and frontend: what most sources below and above the ABI include; recipes and
+#     generators: Halide; tests: GoogleTest; frontend_tests: that and the frontend.
 #     The first target of a group parses its headers, the others take what it made, so all of a
 #     group have its compiler options and definitions. Sources include what they use as if there
 #     were no group.
 set(BALLAST_HEADERS_plugin <algorithm> <functional> <map> <memory> <optional> <string>
                            <unordered_map> <vector> <fmt/format.h>)
 set(BALLAST_HEADERS_frontend ${BALLAST_HEADERS_plugin})
-set(BALLAST_HEADERS_generators <Halide.h>)
+set(BALLAST_HEADERS_recipes <Halide.h>)
+set(BALLAST_HEADERS_generators ${BALLAST_HEADERS_recipes})
 set(BALLAST_HEADERS_tests <gmock/gmock.h> <gtest/gtest.h>)
 set(BALLAST_HEADERS_frontend_tests ${BALLAST_HEADERS_tests} <frontend/ballast_frontend.h>)
 

@@ -61,15 +61,10 @@ inline bool is_simulated() {
 }
 // The simulator runs some hundred thousand instructions a second: cases that compute many elements,
 // all their runs taken together, are left out there.
-inline bool is_too_large(int64_t n) { return n > 2500 && is_simulated(); }
+inline bool is_too_large(int64_t n) { return n > 5000 && is_simulated(); }
 
 // Where compiling takes many times as long: tests that compile a kernel for each case take fewer.
-#ifdef BALLAST_SANITIZED
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-inline bool compiles_slowly() { return kIsSanitized || is_simulated(); }
+inline bool compiles_slowly() { return BALLAST_IS_SANITIZED || is_simulated(); }
 
 // What a step of a chain reads.
 inline FusedStep::Ref input(uint32_t index) { return {true, index}; }
