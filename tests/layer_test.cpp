@@ -52,6 +52,7 @@ const std::vector<Layer> kLayers = {
      layer<nn::Conv2d>(4, 2, Extents{2, 3}, Extents{2, 1}, "pad", Extents{1, 0, 2, 1}, Extents(1),
                        2, true),
      {1, 4, 4, 5}},
+    {"Conv1d", layer<nn::Conv1d>(2, 3, 3, 2), {2, 2, 5}},
     {"BatchNorm2d", layer<nn::BatchNorm2d>(3), {2, 3, 2, 2}},
     {"LayerNorm", layer<nn::LayerNorm>(Shape{4}), {3, 4}},
     {"LayerNormOverTwo", layer<nn::LayerNorm>(Shape{2, 3}, -2), {3, 2, 3}},
@@ -68,6 +69,11 @@ const std::vector<Layer> kLayers = {
     {"Softmax", layer<nn::Softmax>(), {2, 4}},
     {"MaxPool2d", layer<nn::MaxPool2d>(Extents(2), Extents(2)), {1, 2, 4, 4}},
     {"AvgPool2d", layer<nn::AvgPool2d>(Extents(2), Extents(2), "same"), {1, 2, 3, 4}},
+    {"MaxPool1d", layer<nn::MaxPool1d>(2, 2), {2, 2, 5}},
+    {"AvgPool2dCeil",
+     layer<nn::AvgPool2d>(Extents(2), Extents(2), "pad", Extents(1), true, true),
+     {1, 2, 3, 4}},
+    {"AdaptiveMaxPool2d", layer<nn::AdaptiveMaxPool2d>(Extents{2, 3}), {1, 2, 3, 4}},
     {"Flatten", layer<nn::Flatten>(), {2, 3, 2}},
 };
 

@@ -1,6 +1,7 @@
 #include "frontend/ops/conv.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/shape.h"
 
 #include <algorithm>
 
@@ -29,6 +30,7 @@ Tensor convolution(const std::vector<Tensor>& inputs, const Window2d& window, in
   if (weight.size() != 4) {
     refuse(where, "[conv2d] weight is {}, expected rank 4", ballast::to_string(inputs[1].type()));
   }
+  if (window.ceil_mode) refuse(where, "[conv2d] ceil_mode is set, which only pooling has");
   Attrs attrs = window_attrs("conv2d", window, inputs[0].shape(), weight[2], weight[3], where);
   attrs.emplace_back("group", group);
   attrs.emplace_back("has_bias", int64_t{inputs.size() > 2});
@@ -71,6 +73,55 @@ Tensor conv2d(const Operand& x, const Operand& weight, const Window2d& window, i
 Tensor conv2d(const Operand& x, const Operand& weight, const Operand& bias, const Window2d& window,
               int64_t group) {
   return convolution({x.tensor(), weight.tensor(), bias.tensor()}, window, group, x.where());
+}
+
+namespace {
+
+Tensor line_convolution(const Operand& x, const Operand& weight, const Operand* bias,
+                        const Window1d& window, int64_t group) {
+  CallScope scope(x.where());
+  const Tensor kernel = weight.tensor();
+  if (kernel.rank() != 3) {
+    refuse(x.where(), "[conv1d] weight is {}, expected rank 3", ballast::to_string(kernel.type()));
+  }
+  std::vector<Tensor> inputs = {as_planes("conv1d", x), expand_dims(kernel, 2)};
+  if (bias) inputs.push_back(bias->tensor());
+  return without_height(
+      convolution(inputs, over_planes("conv1d", window, x.where()), group, x.where()));
+}
+
+}  // namespace
+
+Tensor as_planes(const char* op, const Operand& x) {
+  const Tensor lines = x.tensor();
+  if (lines.rank() != 3) {
+    refuse(x.where(), "[{}] input is {}, expected [N, C, L]", op, ballast::to_string(lines.type()));
+  }
+  return expand_dims(lines, 2);
+}
+
+Window2d over_planes(const char* op, const Window1d& window, const Where& where) {
+  const std::vector<int64_t> padding = repeated(window.padding, 2);
+  if (padding.size() != 2) {
+    refuse(where, "[{}] padding is {}, expected one or two numbers", op,
+           ballast::to_string(padding));
+  }
+  return {{1, window.stride},
+          window.pad_mode,
+          {0, 0, padding[0], padding[1]},
+          {1, window.dilation},
+          window.ceil_mode};
+}
+
+Tensor without_height(const Tensor& planes) { return squeeze(planes, {2}); }
+
+Tensor conv1d(const Operand& x, const Operand& weight, const Window1d& window, int64_t group) {
+  return line_convolution(x, weight, nullptr, window, group);
+}
+
+Tensor conv1d(const Operand& x, const Operand& weight, const Operand& bias, const Window1d& window,
+              int64_t group) {
+  return line_convolution(x, weight, &bias, window, group);
 }
 
 Tensor conv2d_input_grad(const Operand& dy, const Operand& weight, const Shape& input_size,

@@ -1,4 +1,4 @@
-// Pooling over [N, C, H, W].
+// Pooling over [N, C, H, W] and [N, C, L].
 #pragma once
 
 #include "frontend/ops/conv.h"
@@ -12,11 +12,18 @@ namespace ballast::ops {
 // window wins; NaN wins over numbers.
 Tensor max_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
                   const Window2d& window = {});
-// With count_include_pad padding counts as zeros, else it is left out of the average.
+// With count_include_pad padding counts as zeros, else it is left out of the average; what lies
+// beyond it (in ceil_mode) is always left out.
 Tensor avg_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
                   const Window2d& window = {}, bool count_include_pad = true);
-// Averages over [floor(i H / h), ceil((i + 1) H / h)) and likewise across, for a result of
-// output_size = {h, w}.
+// Windows [floor(i H / h), ceil((i + 1) H / h)) and likewise across, for a result of output_size =
+// {h, w}.
 Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_size);
+Tensor adaptive_max_pool2d(const Operand& x, const std::vector<int64_t>& output_size);
+
+// Along the last axis of [N, C, L].
+Tensor max_pool1d(const Operand& x, int64_t kernel_size, const Window1d& window = {});
+Tensor avg_pool1d(const Operand& x, int64_t kernel_size, const Window1d& window = {},
+                  bool count_include_pad = true);
 
 }  // namespace ballast::ops
