@@ -22,6 +22,13 @@ struct Row {
 };
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+
+constexpr double kWeight = 0.75, kPosWeight = 3;
+
+ops::BinaryLossOptions weighted(const std::string& reduction) {
+  return {reduction, Tensor::scalar(kWeight), Tensor::full({1}, kPosWeight)};
+}
 
 const std::vector<Row>& rows() {
   static const std::vector<float> points = {-2.5f, -0.4f, 0.0f, 0.3f, 1.75f, 6},
@@ -63,6 +70,38 @@ const std::vector<Row>& rows() {
        [](double x, double t) { return sigmoid(x) - t; },
        {-80, -17, -3, 0, 0, 0.5f, 20, 90},
        {1, 0, 0, 1, 0, 0.25f, 1, 0}},
+      {"weighted_bce",
+       [](auto& x, auto& t, auto& r) { return ops::binary_cross_entropy(x, t, weighted(r)); },
+       [](double x, double t) {
+         return -kWeight * (kPosWeight * t * std::log(x) + (1 - t) * std::log(1 - x));
+       },
+       [](double x, double t) { return kWeight * ((1 - t) / (1 - x) - kPosWeight * t / x); },
+       {0.1f, 0.5f, 0.9f, 0.999f},
+       {0, 0.5f, 1, 0.25f}},
+      {"weighted_bce_with_logits",
+       [](auto& x, auto& t, auto& r) {
+         return ops::binary_cross_entropy_with_logits(x, t, weighted(r));
+       },
+       [](double x, double t) {
+         return kWeight * (kPosWeight * t * softplus(-x) + (1 - t) * softplus(x));
+       },
+       [](double x, double t) {
+         return kWeight * ((1 - t) * sigmoid(x) - kPosWeight * t * sigmoid(-x));
+       },
+       {-80, -17, -3, 0, 0, 0.5f, 20, 90},
+       {1, 0, 0, 1, 0, 0.25f, 1, 0}},
+      {"kl_div",
+       [](auto& x, auto& t, auto& r) { return ops::kl_div(x, t, r); },
+       [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); },
+       [](double, double t) { return -t; },
+       {-2.5f, -0.4f, 0, -INFINITY, -3},
+       {0.5f, 1, 0.25f, 0, 2}},
+      {"kl_div_of_logarithms",
+       [](auto& x, auto& t, auto& r) { return ops::kl_div(x, t, r, /*log_target=*/true); },
+       [](double x, double t) { return std::exp(t) * (t - x); },
+       [](double, double t) { return -std::exp(t); },
+       {-2.5f, -0.4f, 0, -1, -3},
+       {-0.5f, -1, -0.25f, -30, -2}},
   };
   return all;
 }
@@ -111,6 +150,30 @@ TEST(LossTest, LogitsLossKeepsWhatIsSmall) {
   for (float loss : ops::binary_cross_entropy_with_logits(x, t, "none").to_host<float>()) {
     EXPECT_NEAR(loss, 4.1399377e-8, 1e-13);
   }
+}
+
+// One weight for each of the columns; the mean is over all elements.
+TEST(LossTest, WeightsBroadcast) {
+  const Tensor x = Tensor::from_host<float>({0.5f, -1, 2, 0.25f, 3, -2}, {2, 3}),
+               t = Tensor::from_host<float>({1, 0, 0.5f, 0, 1, 1}, {2, 3}),
+               columns = Tensor::from_host<float>({1, 2, 0}, {3}),
+               rows = Tensor::from_host<float>({4, 0.5f}, {2, 1});
+  const auto xs = x.to_host<float>(), ts = t.to_host<float>();
+  double sum = 0;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const double weight = std::vector<double>{1, 2, 0}[i % 3], pos = i < 3 ? 4 : 0.5;
+    sum += weight * (pos * ts[i] * softplus(-xs[i]) + (1 - ts[i]) * softplus(xs[i]));
+  }
+  EXPECT_NEAR(nn::BCEWithLogitsLoss({"sum", columns, rows})(x, t).item<float>(), sum, 1e-5);
+  EXPECT_NEAR(nn::BCEWithLogitsLoss({"mean", columns, rows})(x, t).item<float>(), sum / 6, 1e-5);
+  const Tensor p = ops::sigmoid(x);
+  EXPECT_NEAR(nn::BCELoss({"sum", columns, rows})(p, t).item<float>(), sum, 1e-4);
+}
+
+TEST(LossTest, KlDivergenceByBatch) {
+  const Tensor x = Tensor::zeros({2, 3}), t = Tensor::full({2, 3}, 0.5);
+  EXPECT_NEAR(ops::kl_div(x, t, "batchmean").item<float>(), 6 * 0.5 * std::log(0.5) / 2, 1e-6);
+  EXPECT_THROW(ops::kl_div(Tensor::scalar(0), Tensor::scalar(1), "batchmean"), Error);
 }
 
 TEST(LossTest, NanIsNoProbability) {

@@ -80,6 +80,29 @@ struct Move {
 
 const Elements kPicks = {1, -1, 0, 5, -2, 1, -40};
 
+// numpy.pad of the last axis by as many elements as the mode has before it, and half as many
+// behind. `image`: which element of an axis of this extent stands at a place outside of it.
+Move padding(const std::string& mode, int64_t spared,
+             const std::function<int64_t(int64_t at, int64_t extent)>& image) {
+  const auto before = [=](const Shape& x) { return std::max<int64_t>(x.back() - spared, 0); };
+  return {"pad_" + mode, 1,
+          [=](auto& x) {
+            ops::Paddings paddings(x.shape().size());
+            paddings.back() = {before(x.shape()), before(x.shape()) / 2};
+            return ops::pad(x, paddings, 0, mode);
+          },
+          [=](Shape x) {
+            x.back() += before(x) + before(x) / 2;
+            return x;
+          },
+          [=](Index at, auto& x) {
+            at.back() -= before(x);
+            const bool is_inside = at.back() >= 0 && at.back() < x.back();
+            if (!is_inside) at.back() = image(at.back(), x.back());
+            return std::optional(at);
+          }};
+}
+
 std::vector<Move> moves() {
   const auto same = [](const Shape& x) { return x; };
   const auto tiled = [](Shape x, Shape times) {
@@ -139,6 +162,11 @@ std::vector<Move> moves() {
          if (at.back() < 0 || at.back() >= x.back()) return std::nullopt;
          return at;
        }},
+      padding("reflect", 1,
+              [](int64_t at, int64_t extent) { return at < 0 ? -at : 2 * extent - 2 - at; }),
+      padding("symmetric", 0,
+              [](int64_t at, int64_t extent) { return at < 0 ? -at - 1 : 2 * extent - 1 - at; }),
+      padding("wrap", 0, [](int64_t at, int64_t extent) { return (at + extent) % extent; }),
       {"tril", 2, [](auto& x) { return ops::tril(x, 1); }, same, band(true, 1)},
       {"triu", 2, [](auto& x) { return ops::triu(x, -1); }, same, band(false, -1)},
   };

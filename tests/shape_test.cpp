@@ -91,6 +91,10 @@ TEST(ShapeOps, Padding) {
   expect(ops::pad(x, {{3, 2}}, 0, "reflect"), {9}, {3, 2, 1, 0, 1, 2, 3, 2, 1});
   expect(ops::pad(counted({2, 2}), {{1, 0}, {0, 1}}, 0, "reflect"), {3, 3},
          {2, 3, 2, 0, 1, 0, 2, 3, 2});
+  expect(ops::pad(x, {{4, 2}}, 0, "symmetric"), {10}, {3, 2, 1, 0, 0, 1, 2, 3, 3, 2});
+  expect(ops::pad(x, {{3, 4}}, 0, "wrap"), {11}, {1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
+  expect(ops::pad(counted({2, 2}), {{1, 0}, {0, 2}}, 0, "wrap"), {3, 4},
+         {2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3});
 }
 
 TEST(ShapeOps, Makers) {

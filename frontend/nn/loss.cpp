@@ -1,6 +1,5 @@
 #include "frontend/nn/loss.h"
 
-#include "frontend/ops/in_f32.h"
 #include "frontend/ops/ops.h"
 
 namespace ballast::nn {
@@ -25,40 +24,28 @@ Tensor L1Loss::construct(const Tensor& logits, const Tensor& labels) {
 }
 
 Tensor BCELoss::construct(const Tensor& x, const Tensor& target) {
-  return ops::binary_cross_entropy(x, target, reduction());
+  return ops::binary_cross_entropy(x, target, options_);
 }
 
 Tensor BCEWithLogitsLoss::construct(const Tensor& x, const Tensor& target) {
-  return ops::binary_cross_entropy_with_logits(x, target, reduction());
+  return ops::binary_cross_entropy_with_logits(x, target, options_);
 }
 
-CrossEntropyLoss::CrossEntropyLoss(const std::string& reduction, double label_smoothing,
-                                   std::optional<int32_t> ignore_index, Where where)
-    : Loss(reduction, where), label_smoothing_(label_smoothing), ignore_index_(ignore_index) {
-  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+CrossEntropyLoss::CrossEntropyLoss(const ops::ClassLossOptions& options, Where where)
+    : Loss(options.reduction, where), options_(options) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[CrossEntropyLoss] label_smoothing is {}, expected 0 to 1 (at {})", label_smoothing,
-         to_string(where));
+         "[CrossEntropyLoss] label_smoothing is {}, expected 0 to 1 (at {})",
+         options.label_smoothing, to_string(where));
   }
 }
 
 Tensor CrossEntropyLoss::construct(const Tensor& logits, const Tensor& labels) {
-  const Reduction how = reduction_named(reduction());
-  if (!ignore_index_) {
-    Tensor losses = ops::softmax_cross_entropy(logits, labels, label_smoothing_);
-    if (how == Reduction::kNone) return losses;
-    return how == Reduction::kMean ? ops::mean(losses) : ops::sum(losses);
-  }
-  const Tensor counts = ops::not_equal(labels, *ignore_index_);
-  // An ignored label may be no class at all.
-  const Tensor classes = ops::select(counts, labels, 0);
-  Tensor losses = ops::softmax_cross_entropy(logits, classes, label_smoothing_);
-  losses = ops::select(counts, losses, 0.0);
-  if (how == Reduction::kNone) return losses;
-  if (how == Reduction::kSum) return ops::sum(losses);
-  return ops::in_f32(losses, [&](const Tensor& wide) {
-    return ops::sum(wide) / ops::sum(ops::cast(counts, wide.dtype()));
-  });
+  return ops::cross_entropy(logits, labels, options_);
+}
+
+Tensor NLLLoss::construct(const Tensor& x, const Tensor& labels) {
+  return ops::nll_loss(x, labels, options_);
 }
 
 }  // namespace ballast::nn

@@ -2,20 +2,18 @@
 
 #include "frontend/ops/call.h"
 #include "frontend/ops/ops.h"
-
-#include <numeric>
+#include "frontend/ops/reduced.h"
 
 namespace ballast::ops {
 
-namespace {
-
-// The open CallScope's line is the caller's.
 Tensor reduced(const char* op, const Tensor& losses, const std::string& reduction) {
   if (reduction == "mean") return reduce_mean(losses);
   if (reduction == "sum") return reduce_sum(losses);
   if (reduction == "none") return losses;
   refuse(Where::here(), "[{}] reduction is \"{}\", expected mean, sum or none", op, reduction);
 }
+
+namespace {
 
 void check_positive(const char* op, const char* name, double value) {
   if (!(value > 0)) {
@@ -27,6 +25,22 @@ void check_positive(const char* op, const char* name, double value) {
 Tensor ended_log(const Tensor& x) {
   const Tensor is_ended = less_equal(x, 0.0);  // NaN is not
   return select(is_ended, -100.0, maximum(log(select(is_ended, 1.0, x)), -100.0));
+}
+
+// x times a factor of the options, which must leave its shape.
+Tensor scaled(const char* op, const char* name, const Tensor& x, const Tensor& factor) {
+  if (!factor.defined()) return x;
+  const Tensor product = x * factor;
+  if (product.shape() == x.shape()) return product;
+  refuse(Where::here(), "[{}] {} is {}, expected what broadcasts to the losses' shape {}", op, name,
+         to_string(factor.type()), to_string(x.shape()));
+}
+
+// Of what target t and 1 - t pay.
+Tensor binary_loss(const char* op, const Tensor& if_true, const Tensor& if_false,
+                   const BinaryLossOptions& options) {
+  const Tensor losses = scaled(op, "pos_weight", if_true, options.pos_weight) + if_false;
+  return reduced(op, scaled(op, "weight", losses, options.weight), options.reduction);
 }
 
 }  // namespace
@@ -59,35 +73,49 @@ Tensor huber_loss(const Operand& x, const Operand& target, double delta,
   return reduced("huber_loss", select(less_equal(d, delta), square(d) * 0.5, far), reduction);
 }
 
-Tensor binary_cross_entropy(const Operand& x, const Operand& target, const std::string& reduction) {
+Tensor binary_cross_entropy(const Operand& x, const Operand& target,
+                            const BinaryLossOptions& options) {
   CallScope scope(x.where());
   Tensor p = x.tensor(), t = target.tensor();
-  return reduced("binary_cross_entropy", -(t * ended_log(p) + (1.0 - t) * ended_log(1.0 - p)),
-                 reduction);
+  return binary_loss("binary_cross_entropy", -(t * ended_log(p)), -((1.0 - t) * ended_log(1.0 - p)),
+                     options);
+}
+
+Tensor binary_cross_entropy(const Operand& x, const Operand& target, const std::string& reduction) {
+  return binary_cross_entropy(x, target, BinaryLossOptions{reduction});
+}
+
+Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
+                                        const BinaryLossOptions& options) {
+  CallScope scope(x.where());
+  Tensor logits = x.tensor(), t = target.as(logits.dtype());
+  // Not softplus(x) - t x, which cancels where x is large and the answer right.
+  return binary_loss("binary_cross_entropy_with_logits", t * softplus(-logits),
+                     (1.0 - t) * softplus(logits), options);
 }
 
 Tensor binary_cross_entropy_with_logits(const Operand& x, const Operand& target,
                                         const std::string& reduction) {
-  CallScope scope(x.where());
-  Tensor logits = x.tensor(), t = target.as(logits.dtype());
-  // Not softplus(x) - t x, which cancels where x is large and the answer right.
-  return reduced("binary_cross_entropy_with_logits",
-                 t * softplus(-logits) + (1.0 - t) * softplus(logits), reduction);
+  return binary_cross_entropy_with_logits(x, target, BinaryLossOptions{reduction});
 }
 
-Tensor nll_loss(const Operand& x, const Operand& labels, const std::string& reduction) {
+Tensor kl_div(const Operand& x, const Operand& target, const std::string& reduction,
+              bool log_target) {
   CallScope scope(x.where());
-  Tensor log_p = x.tensor(), label = class_labels(labels);
-  if (log_p.rank() != 2 || label.rank() != 1 || label.dtype() != DType::kI32 ||
-      label.shape()[0] != log_p.shape()[0]) {
-    refuse(x.where(), "[nll_loss] takes f32[B, C] and i32[B], got {} and {}",
-           to_string(log_p.type()), to_string(label.type()));
+  const Tensor log_q = x.tensor(), p = target.as(log_q.dtype());
+  Tensor losses;
+  if (log_target) {
+    losses = exp(p) * (p - log_q);
+  } else {
+    const Tensor is_zero = equal(p, 0.0), safe = select(is_zero, 1.0, p);
+    losses = select(is_zero, 0.0, safe * (log(safe) - log_q));
   }
-  std::vector<int32_t> classes(static_cast<size_t>(log_p.shape()[1]));
-  std::iota(classes.begin(), classes.end(), 0);
-  Tensor row = Tensor::on_host(classes, {log_p.shape()[1]});
-  Tensor is_label = equal(reshape(label, {label.shape()[0], 1}), row);
-  return reduced("nll_loss", -reduce_sum(select(is_label, log_p, 0.0), {1}), reduction);
+  if (reduction != "batchmean") return reduced("kl_div", losses, reduction);
+  if (losses.rank() < 1) {
+    refuse(x.where(), "[kl_div] reduction is \"batchmean\", but the losses are {}",
+           to_string(losses.type()));
+  }
+  return reduce_sum(losses) / static_cast<double>(losses.shape()[0]);
 }
 
 }  // namespace ballast::ops

@@ -135,12 +135,14 @@ Tensor roll(const Operand& x, int64_t shift, int64_t axis) {
 
 namespace {
 
-// One axis of numpy.pad's "edge" and "reflect".
-Tensor pad_axis(const Tensor& x, int64_t axis, std::pair<int64_t, int64_t> padding, bool is_edge,
-                const Where& where) {
+// One axis of numpy.pad's modes that repeat elements.
+Tensor pad_axis(const Tensor& x, int64_t axis, std::pair<int64_t, int64_t> padding,
+                const std::string& mode, const Where& where) {
   const auto [before, after] = padding;
   const int64_t extent = x.shape()[static_cast<size_t>(axis)];
-  const int64_t available = is_edge ? (extent > 0 ? kNone : 0) : extent - 1;
+  const bool is_edge = mode == "edge", is_wrapped = mode == "wrap";
+  const int64_t mirror = mode == "reflect" ? 1 : 0;  // as many elements are no image
+  const int64_t available = is_edge && extent > 0 ? kNone : extent - mirror;
   if (before < 0 || after < 0 || std::max(before, after) > std::max<int64_t>(available, 0)) {
     refuse(where, "[pad] {} and {} elements cannot be taken from axis {} of {}", before, after,
            axis, to_string(x.type()));
@@ -148,17 +150,18 @@ Tensor pad_axis(const Tensor& x, int64_t axis, std::pair<int64_t, int64_t> paddi
   std::vector<Tensor> parts;
   const auto add = [&](int64_t begin, int64_t size) {
     if (size == 0) return;
-    if (!is_edge) {
-      parts.push_back(flip(along(x, axis, begin, size, where), {axis}));
-      return;
+    const Tensor part = along(x, axis, begin, is_edge ? 1 : size, where);
+    if (is_edge) {
+      Shape shape = x.shape();
+      shape[static_cast<size_t>(axis)] = size;
+      parts.push_back(broadcast_to(part, shape));
+    } else {
+      parts.push_back(is_wrapped ? part : flip(part, {axis}));
     }
-    Shape shape = x.shape();
-    shape[static_cast<size_t>(axis)] = size;
-    parts.push_back(broadcast_to(along(x, axis, begin, 1, where), shape));
   };
-  add(is_edge ? 0 : 1, before);
+  add(is_wrapped ? extent - before : mirror, before);
   parts.push_back(x);
-  add(is_edge ? extent - 1 : extent - 1 - after, after);
+  add(is_wrapped ? 0 : extent - mirror - (is_edge ? 1 : after), after);
   return parts.size() == 1 ? x : concat(parts, axis);
 }
 
@@ -176,11 +179,12 @@ Tensor pad(const Operand& x, const Paddings& paddings, double value, const std::
     for (const auto& [before, after] : paddings) flat.insert(flat.end(), {before, after});
     return apply_primitive("pad", {tensor}, {{"paddings", flat}, {"value", value}}, x.where())[0];
   }
-  if (mode != "edge" && mode != "reflect") {
-    refuse(x.where(), "[pad] mode is \"{}\", expected constant, edge or reflect", mode);
+  if (mode != "edge" && mode != "reflect" && mode != "symmetric" && mode != "wrap") {
+    refuse(x.where(), "[pad] mode is \"{}\", expected constant, edge, reflect, symmetric or wrap",
+           mode);
   }
   for (int64_t axis = 0; axis < tensor.rank(); ++axis) {
-    tensor = pad_axis(tensor, axis, paddings[static_cast<size_t>(axis)], mode == "edge", x.where());
+    tensor = pad_axis(tensor, axis, paddings[static_cast<size_t>(axis)], mode, x.where());
   }
   return tensor;
 }

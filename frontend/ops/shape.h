@@ -39,7 +39,8 @@ std::vector<Tensor> split(const Operand& x, const std::vector<int64_t>& sizes, i
 // ---- together
 Tensor concat(const std::vector<Tensor>& parts, int64_t axis = 0, Where where = Where::here());
 Tensor stack(const std::vector<Tensor>& parts, int64_t axis = 0, Where where = Where::here());
-// (before, after) for each axis. mode: "constant" (value), "edge" or "reflect" as in numpy.pad.
+// (before, after) for each axis. mode: "constant" (value), "edge", "reflect", "symmetric" or "wrap"
+// as in numpy.pad; the last three take no more than the axis has.
 using Paddings = std::vector<std::pair<int64_t, int64_t>>;
 Tensor pad(const Operand& x, const Paddings& paddings, double value = 0,
            const std::string& mode = "constant");

@@ -130,8 +130,8 @@ MISTAKE(INVALID_ARGUMENT, "a reflection longer than the axis",
         ops::pad(f32({2, 3}), {{2, 0}, {0, 0}}, 0, "reflect"););
 
 MISTAKE(INVALID_ARGUMENT, "a way to pad that does not exist",
-        "[pad] mode is \"wrap\", expected constant, edge or reflect (at {line})",
-        ops::pad(f32({2, 3}), {{1, 0}, {0, 0}}, 0, "wrap"););
+        "[pad] mode is \"mirror\", expected constant, edge, reflect, symmetric or wrap (at {line})",
+        ops::pad(f32({2, 3}), {{1, 0}, {0, 0}}, 0, "mirror"););
 
 MISTAKE(INVALID_ARGUMENT, "a range by steps of zero", "[arange] 0 to 1 in steps of 0 (at {line})",
         ops::arange(0, 1, 0););
@@ -214,13 +214,30 @@ MISTAKE(INVALID_ARGUMENT, "a kernel larger than the image",
         "are f32[1, 3, 4, 4] (at {line})",
         ops::max_pool2d(f32({1, 3, 4, 4}), {5}););
 
+MISTAKE(INVALID_ARGUMENT, "a convolution whose windows reach beyond the padding",
+        "[conv2d] ceil_mode is set, which only pooling has (at {line})",
+        ops::conv2d(f32({1, 3, 8, 8}), f32({4, 3, 3, 3}),
+                    ops::Window2d{{1}, "valid", {0}, {1}, true}););
+
+MISTAKE(INVALID_ARGUMENT, "lines without their channels",
+        "[max_pool1d] input is f32[3, 8], expected [N, C, L] (at {line})",
+        ops::max_pool1d(f32({3, 8}), 2););
+
+MISTAKE(INVALID_ARGUMENT, "a convolution of lines with weights for planes",
+        "[conv1d] weight is f32[4, 3, 1, 3], expected rank 3 (at {line})",
+        ops::conv1d(f32({1, 3, 8}), f32({4, 3, 1, 3})););
+
+MISTAKE(INVALID_ARGUMENT, "three paddings of a line",
+        "[conv1d] padding is [1, 1, 1], expected one or two numbers (at {line})",
+        ops::conv1d(f32({1, 3, 8}), f32({4, 3, 3}), ops::Window1d{1, "pad", {1, 1, 1}}););
+
 MISTAKE(INVALID_ARGUMENT, "keys of another width than the queries",
         "[scaled_dot_product_attention] k is f32[2, 5, 6], expected f32[2, 5, 8] beside q f32[2, "
         "4, 8]; inputs are f32[2, 4, 8], f32[2, 5, 6], f32[2, 5, 6] (at {line})",
         ops::scaled_dot_product_attention(f32({2, 4, 8}), f32({2, 5, 6}), f32({2, 5, 6})););
 
 MISTAKE(INVALID_ARGUMENT, "class numbers as floats",
-        "[softmax_cross_entropy] labels need i32[4]; inputs are f32[4, 3], f32[4] (at {line})\n  "
+        "[cross_entropy] labels need i32[4] beside the input f32[4, 3], got f32[4] (at {line})\n  "
         "hint: labels are class numbers; ops::cast(labels, DType::kI32), and ops::argmax of rows "
         "with a one for the class",
         nn::CrossEntropyLoss()(f32({4, 3}), f32({4})););

@@ -71,8 +71,27 @@ MISTAKE(INVALID_ARGUMENT, "a Huber loss without its parabola",
         ops::huber_loss(f32({2}), f32({2}), 0););
 
 MISTAKE(INVALID_ARGUMENT, "labels of another batch",
-        "[nll_loss] takes f32[B, C] and i32[B], got f32[3, 2] and i32[1] (at {line})",
+        "[nll_loss] labels are i32[1], expected i32[3] beside the input f32[3, 2] (at {line})",
         ops::nll_loss(f32({3, 2}), Tensor::zeros({1}, DType::kI32)););
+
+MISTAKE(INVALID_ARGUMENT, "weights for other classes",
+        "[cross_entropy] weight is f32[4], expected f32[2] beside the input f32[3, 2] (at {line})",
+        ops::cross_entropy(f32({3, 2}), Tensor::zeros({3}, DType::kI32),
+                           ops::ClassLossOptions{"mean", f32({4})}););
+
+MISTAKE(INVALID_ARGUMENT, "a label to ignore among probabilities",
+        "[cross_entropy] ignore_index is 1, but labels f32[3, 2] are probabilities (at {line})",
+        ops::cross_entropy(f32({3, 2}), f32({3, 2}), ops::ClassLossOptions{"mean", {}, 1}););
+
+MISTAKE(INVALID_ARGUMENT, "a loss of classes without their axis",
+        "[cross_entropy] input is f32[3], expected [B, C] or [B, C, ...] (at {line})",
+        ops::cross_entropy(f32({3}), Tensor::zeros({3}, DType::kI32)););
+
+MISTAKE(INVALID_ARGUMENT, "weights of more losses than there are",
+        "[binary_cross_entropy] weight is f32[2, 3], expected what broadcasts to the losses' shape "
+        "[3] (at {line})",
+        ops::binary_cross_entropy(f32({3}), f32({3}),
+                                  ops::BinaryLossOptions{"mean", f32({2, 3})}););
 
 // ---- parameters and optimizers
 
