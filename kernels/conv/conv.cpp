@@ -6,6 +6,7 @@
 #include "kernels/conv/conv_rows.h"
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/conv/conv_weight.h"
+#include "kernels/conv/conv_winograd.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/registers.h"
@@ -64,6 +65,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_empty(y_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_patches(device_class, c, e);
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
   const bool multiplies = is_product(c, e);
   if (is_cpu && is_planes(c) && !(multiplies && multiplies_planes(c.batch * c.out_channels, c))) {
     return plan_conv2d_planes(c, e);
@@ -89,6 +91,9 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
+  if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
+    return plan_conv2d_input_grad_winograd(c);
+  }
   if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) &&
       !(is_product(c) && multiplies_planes(c.batch * c.in_channels, c))) {
     return plan_conv2d_input_grad_planes(c);

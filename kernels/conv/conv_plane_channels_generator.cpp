@@ -1,50 +1,38 @@
 // Convolution from padded planes (conv_planes_recipe.h) on CPUs with channels in the lanes: tiles
 // of 6 pixels x 16 `vectors` channels, pixels broadcast from where they lie, weights in whole cache
-// lines.
-// The sums are transposed in blocks of 16 x 16 and written in vectors along the rows.
+// lines (stored by conv_plane_channels_recipe.h).
 //
 // The taps come in chunks whose weights stay in the nearest cache while all tiles of a block pass;
 // an element is the sum over chunks of fma chains over (channel, row, column), started at +0.
-#include "kernels/conv/conv_planes_recipe.h"
+#include "kernels/conv/conv_plane_channels_recipe.h"
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
 
-class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
+class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
  public:
-  GeneratorParam<int> vectors{"vectors", 4};
-
   void generate() {
     make_planes();
     sum();
-    store();
+    const Expr width = out.dim(0).extent();
+    store(total, {width, rows, [=](const Expr&) { return width; },
+                  [this](const Expr& x, const Expr& y) { return y * pitch + x; },
+                  [this](const Expr& which, const Expr& x, const Expr& y) {
+                    return std::vector<Expr>{x, first_row(which) + y};
+                  }});
   }
 
   void schedule() {
     set_layouts(tile_channels());
-    const RVar channel = results[1], column = results[2], tile = results[5], part = results[6];
-    Stage write = Func(out).update();
-    write.allow_race_conditions();
-    write.reorder({results[0], channel, column, results[3], results[4], tile, part, g, n});
-    write.vectorize(results[0]).unroll(channel);
-    write.gpu_blocks(part, g, n).never_partition_all();
-    for (Func func : turned) {
-      func.compute_at(out, column).store_in(MemoryType::Register);
-      func.bound_extent(l, kLanes).bound_extent(j, kLanes);
-      for (const Var& one : {v, x, y_, o, p, g, n}) func.bound_extent(one, 1);
-      func.vectorize(l).unroll(j);
-    }
-    turned.back().specialize(epilogue.is_plain());
-    turned.back().specialize(epilogue.has_residual == 0);
-    schedule_planes(LoopLevel(out, part));
-    schedule_product(tile);
+    schedule_store();
+    schedule_planes(LoopLevel(out, part()));
+    schedule_product();
   }
 
  private:
   static constexpr int kTilePixels = 6;
-  int tile_channels() const { return vectors * kLanes; }
 
   void sum() {
     const Expr taps = kernel_w * kernel_h * in.dim(2).extent();
@@ -68,39 +56,8 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     total(l, v, q, o, p, g, n) = select(v < asked_vectors, with_prefetch(sum, row), sum);
   }
 
-  void store() {
-    const Expr width = out.dim(0).extent(), height = out.dim(1).extent(),
-               channels = out.dim(2).extent();
-    const Expr blocks = (height + rows - 1) / rows,
-               all_tiles = (channels + tile_channels() - 1) / tile_channels();
-    results = RDom({{0, kLanes},
-                    {0, kLanes},
-                    {0, (width + kLanes - 1) / kLanes},
-                    {0, rows},
-                    {0, vectors},
-                    {0, tiles_per_part},
-                    {0, blocks * parts}},
-                   "results");
-    const Expr vector = results[4], tile = results[5], part = results[6];
-    results.where(tile_of(part, tile) < all_tiles);
-
-    Func block("block"), ended("ended");
-    block(l, j, v, x, y_, o, p, g, n) = total(l, v, y_ * pitch + x + j, o, p, g, n);
-    turned = transpose_block(block, kLanes, sizeof(float), l, j, {v, x, y_, o, p, g, n});
-    ended(l, j, v, x, y_, o, p, g, n) =
-        with_epilogue(turned.back()(l, j, v, x, y_, o, p, g, n), x + l, first_row(p) + y_,
-                      channel_of(tile_of(p, o), v * kLanes + j, tile_channels()));
-    turned.push_back(ended);
-
-    const Expr column = min(results[2] * kLanes, width - kLanes);
-    out(x, y_, c, g, n) = undef<float>();
-    out(column + results[0], first_row(part) + results[3],
-        channel_of(tile_of(part, tile), vector * kLanes + results[1], tile_channels()), g, n) =
-        ended(results[0], results[1], vector, column, results[3], tile, part, g, n);
-  }
-
-  void schedule_product(const RVar& tile) {
-    total.compute_at(out, tile).store_in(MemoryType::Stack);
+  void schedule_product() {
+    total.compute_at(out, tile()).store_in(MemoryType::Stack);
     total.bound(q, 0, tiles * kTilePixels).bound_storage(q, kPlanePixels);
     for (Func func : {total, product}) {
       func.bound_extent(l, kLanes).bound_extent(v, vectors);
@@ -119,10 +76,9 @@ class ConvPlaneChannels : public PlanesGenerator<ConvPlaneChannels> {
     product.update().reorder({l, v, q, steps, o, p, g, n, k}).vectorize(l).unroll(v).unroll(q);
   }
 
-  Var x{"x"}, y_{"y"}, c{"c"}, q{"q"}, qi{"qi"}, u{"u"}, k{"k"};
+  Var q{"q"}, qi{"qi"}, u{"u"}, k{"k"};
   Func product{"product"}, total{"total"};
-  std::vector<Func> turned;  // (lane, channel, vector of channels, column, row, o, p, g, n) at last
-  RDom chunks, steps, results;
+  RDom chunks, steps;
 };
 
 }  // namespace

@@ -50,8 +50,10 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   Output<Buffer<float, 5>> out{"out"};         // (x, y, channel, group, n)
 
  protected:
-  Expr first_row(const Expr& which) const {
-    return min((which / parts) * rows, out.dim(1).extent() - rows);
+  // Of windows, as are `rows`; results are `results_per_window` times as many.
+  Expr first_row(const Expr& which) const { return min((which / parts) * rows, all_rows() - rows); }
+  Expr all_rows() const {
+    return (out.dim(1).extent() + results_per_window - 1) / results_per_window;
   }
   // Of all channels; o counts the tiles of a work-group.
   Expr tile_of(const Expr& which, const Expr& tile) const {
@@ -64,35 +66,37 @@ class PlanesGenerator : public Halide::Generator<Derived> {
 
   // The padded planes, and where a window's taps lie in them.
   void make_planes() {
-    pad();
+    pad(stride_h, stride_w);
     find_places();
   }
 
-  // Element (x, y) of a padded channel lies at row y / stride_h, column x / stride_w of the plane
-  // of its phase.
-  void pad() {
+  // Element (x, y) of a padded channel lies at row y / step_h, column x / step_w of the plane of
+  // its phase, the steps being those between windows.
+  void pad(const Expr& step_down, const Expr& step_across) {
+    step_h = step_down, step_w = step_across;
     const Expr width = in.dim(0).extent(), channels = in.dim(2).extent();
-    const Expr columns = (width + stride_w - 1) / stride_w;  // of a phase, at most
-    const Expr is_wide = width / stride_w >= kLanes && !is_patched(), plane_rows = plane / pitch;
+    const Expr columns = (width + step_w - 1) / step_w;  // of a phase, at most
+    const Expr is_wide = width / step_w >= kLanes && !is_patched(), plane_rows = plane / pitch;
     padded(f, p, g, n) = 0.0f;
     wide = Halide::RDom({{0, kLanes},
                          {0, select(is_wide, (columns + kLanes - 1) / kLanes, 0)},
                          {0, plane_rows},
-                         {0, stride_w},
-                         {0, stride_h},
+                         {0, step_w},
+                         {0, step_h},
                          {0, channels}},
                         "wide");
-    copy(wide, wide[2], wide[3], wide[4], wide[5], [&](const Expr& first, const Expr& last) {
-      return first + min(wide[1] * kLanes, last + 1 - kLanes - first) + wide[0];
-    });
+    copy(wide, wide[0], wide[2], wide[3], wide[4], wide[5],
+         [&](const Expr& first, const Expr& last) {
+           return first + min(wide[1] * kLanes, last + 1 - kLanes - first) + wide[0];
+         });
     turn_patches(plane_rows);
     narrow = Halide::RDom({{0, select(is_wide || is_patched(), 0, columns)},
                            {0, plane_rows},
-                           {0, stride_w},
-                           {0, stride_h},
+                           {0, step_w},
+                           {0, step_h},
                            {0, channels}},
                           "narrow");
-    copy(narrow, narrow[1], narrow[2], narrow[3], narrow[4],
+    copy(narrow, 0, narrow[1], narrow[2], narrow[3], narrow[4],
          [&](const Expr& first, const Expr& last) {
            narrow.where(first + narrow[0] <= last);
            return first + narrow[0];
@@ -102,52 +106,52 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   // Whether rows are whole patches of whole vectors of phases.
   Expr is_patched() const {
     const Expr width = in.dim(0).extent();
-    return stride_w % kPatch == 0 && width % stride_w == 0 && width / stride_w >= kPatch &&
-           left == 0;
+    return step_w % kPatch == 0 && width % step_w == 0 && width / step_w >= kPatch && left == 0;
   }
 
   // Such rows are transposed in blocks: as many phases of as many columns.
   void turn_patches(const Expr& plane_rows) {
-    const Expr columns = in.dim(0).extent() / stride_w;
+    const Expr columns = in.dim(0).extent() / step_w;
     patches = Halide::RDom({{0, kPatch},
                             {0, kPatch},
                             {0, (columns + kPatch - 1) / kPatch},
-                            {0, select(is_patched(), stride_w / kPatch, 0)},
+                            {0, select(is_patched(), step_w / kPatch, 0)},
                             {0, plane_rows},
-                            {0, stride_h},
+                            {0, step_h},
                             {0, in.dim(2).extent()}},
                            "patches");
     const Expr phase = patches[3] * kPatch, row = patches[4], phase_h = patches[5],
                channel = patches[6];
-    const Expr y = (first_row(p) + row) * stride_h + phase_h - top;
+    const Expr y = (first_row(p) + row) * step_h + phase_h - top;
     patches.where(y >= 0 && y < in.dim(1).extent());
     Halide::Func block("block");
-    block(l, j, column, phase_w, v, o, g, n) =
-        in((column + j) * stride_w + phase_w + l, v, o, g, n);
+    block(l, j, column, phase_w, v, o, g, n) = in((column + j) * step_w + phase_w + l, v, o, g, n);
     turned_patches =
         transpose_block(block, kPatch, sizeof(float), l, j, {column, phase_w, v, o, g, n});
     const Expr first = Halide::min(patches[2] * kPatch, columns - kPatch);
-    const Expr plane_of = (channel * stride_h + phase_h) * stride_w + phase + patches[1];
+    const Expr plane_of = (channel * step_h + phase_h) * step_w + phase + patches[1];
     padded(Halide::unsafe_promise_clamped(plane_of * plane + row * pitch + first + patches[0], 0,
                                           elements - 1),
            p, g, n) = turned_patches.back()(patches[0], patches[1], first, phase, y, channel, g, n);
   }
 
   template <class Column>
-  void copy(Halide::RDom& domain, const Expr& row, const Expr& phase_w, const Expr& phase_h,
-            const Expr& channel, const Column& column_in) {
+  void copy(Halide::RDom& domain, const Expr& lane, const Expr& row, const Expr& phase_w,
+            const Expr& phase_h, const Expr& channel, const Column& column_in) {
     const Expr width = in.dim(0).extent(), height = in.dim(1).extent();
-    const Expr y = (first_row(p) + row) * stride_h + phase_h - top;
+    const Expr y = (first_row(p) + row) * step_h + phase_h - top;
     domain.where(y >= 0 && y < height);
-    const Expr first = max(left - phase_w + stride_w - 1, 0) / stride_w,
-               last = (width - 1 + left - phase_w) / stride_w;
+    const Expr first = max(left - phase_w + step_w - 1, 0) / step_w,
+               last = (width - 1 + left - phase_w) / step_w;
     const Expr column = column_in(first, last);
-    const Expr at = ((channel * stride_h + phase_h) * stride_w + phase_w) * plane + row * pitch;
-    // A channel lies in pages of its own, so the CPU does not see what comes next.
-    const Expr x = column * stride_w + phase_w - left, value = in(x, y, channel, g, n),
-               ahead = in(x, y, min(channel + 2, in.dim(2).extent() - 1), g, n);
+    const Expr at = ((channel * step_h + phase_h) * step_w + phase_w) * plane + row * pitch;
+    // A channel lies in pages of its own, so the CPU does not see what comes next. Vectors of two
+    // phases ask for half each of what both read.
+    const Expr x = column * step_w + phase_w - left, value = in(x, y, channel, g, n),
+               asked = x - lane * (step_w - 1) + phase_w * kLanes,
+               ahead = in(asked, y, min(channel + 2, in.dim(2).extent() - 1), g, n);
     padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), p, g, n) =
-        select(stride_w == 1, with_prefetch(value, ahead), value);
+        select(step_w <= 2, with_prefetch(value, ahead), value);
   }
 
   // Where the taps of a window lie in the padded planes, from the place of its first one.
@@ -167,8 +171,11 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     for (const Halide::Var& one : {p, g, n}) padded.bound_extent(one, 1);
     padded.vectorize(f, kLanes, Halide::TailStrategy::RoundUp);
     padded.update(0).allow_race_conditions().never_partition_all();
-    padded.update(0).specialize(stride_w == 1).vectorize(wide[0]);
-    padded.update(0).specialize(stride_w == 2).vectorize(wide[0]);
+    if (Halide::Internal::is_const(step_w)) {
+      padded.update(0).vectorize(wide[0]);
+    } else {
+      for (int step : {1, 2}) padded.update(0).specialize(step_w == step).vectorize(wide[0]);
+    }
     padded.update(1).allow_race_conditions().never_partition_all();
     padded.update(1).vectorize(patches[0]).unroll(patches[1]);
     for (Halide::Func func : turned_patches) {
@@ -177,6 +184,7 @@ class PlanesGenerator : public Halide::Generator<Derived> {
       for (const Halide::Var& one : {column, phase_w, v, o, g, n}) func.bound_extent(one, 1);
     }
     padded.update(2).never_partition_all();
+    if (!window.defined()) return;
     for (Halide::Func table : {window, place}) {
       table.compute_at(level).store_in(Halide::MemoryType::Stack).bound_storage(t, kPlaneTaps);
       table.never_partition_all();
@@ -198,6 +206,9 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   }
 
   static constexpr int kPatch = 8;
+
+  int results_per_window = 1;  // down, and across
+  Expr step_h, step_w;
 
   Halide::Var column{"column"}, phase_w{"phase_w"};
   Halide::Var f{"f"}, t{"t"}, l{"l"}, v{"v"}, j{"j"}, o{"o"}, p{"p"}, g{"g"}, n{"n"};

@@ -1,3 +1,5 @@
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_winograd.h"
 #include "kernels/registers.h"
 #include "kernels/test_support.h"
 
@@ -133,6 +135,105 @@ TEST(Conv, ChannelsInTheLanes) {
   expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 99, name_of(c));
 }
 
+// By element of y (or of dx, of dy and the flipped window): what Winograd's algorithm adds up, all
+// parts taken positive; and whether the tile's input, or its window, has what is not finite.
+struct OfTiles {
+  std::vector<double> magnitude;
+  std::vector<bool> may_be_nan;
+};
+
+OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
+  constexpr int kSpread[4][4] = {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
+  constexpr double kFilter[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}};
+  OfTiles result;
+  for (int64_t at = 0; at < p.batch * p.groups * p.outputs * p.out_h * p.out_w; ++at) {
+    const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
+                  o = at / p.out_w / p.out_h % p.outputs,
+                  sample = at / p.out_w / p.out_h / p.outputs;
+    const int64_t top = row / 2 * 2 - p.top, left = column / 2 * 2 - p.left;
+    double sum = 0;
+    for (int64_t c = 0; c < p.inputs; ++c) {
+      const auto input = [&](int64_t i, int64_t j) {
+        const int64_t y = top + i, from = left + j;
+        const bool is_inside = y >= 0 && y < p.in_h && from >= 0 && from < p.in_w;
+        return is_inside ? std::fabs(x[((sample * p.inputs + c) * p.in_h + y) * p.in_w + from]) : 0;
+      };
+      const float* window = &w[sample % p.groups * p.group_step + o * p.out_step + c * p.in_step];
+      // The three rows and columns of elements that a result is made of.
+      for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
+        for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
+          double spread = 0, filter = 0;
+          for (int a = 0; a < 16; ++a) {
+            spread += kSpread[i][a / 4] * kSpread[j][a % 4] * double{input(a / 4, a % 4)};
+          }
+          for (int a = 0; a < 9; ++a) {
+            filter += kFilter[i][a / 3] * kFilter[j][a % 3] *
+                      std::fabs(window[p.first_tap + a * p.tap_step]);
+          }
+          sum += spread * filter;
+        }
+      }
+    }
+    result.magnitude.push_back(sum);
+    result.may_be_nan.push_back(!std::isfinite(sum));
+  }
+  return result;
+}
+
+// Numbers of very different sizes, so that a tile's may be far larger than a window's.
+HostTensor uneven_f32(const Shape& shape, int seed) {
+  std::vector<float> values = random_f32(shape, seed).as<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], i * 7 % 23 - 11);
+  return f32(shape, values);
+}
+
+// y and dx by Winograd's algorithm, whoever else would compute them faster.
+void check_winograd(const ConvConfig& c) {
+  const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
+                   dy = uneven_f32(y_shape(c), 3);
+  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
+  Totals y(dyv.size()), dx(xv.size());
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    y.add(at_y, double{xv[at_x]} * wv[at_w]);
+    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
+  });
+  expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value,
+              of_tiles(forward_problem(c), xv, wv).magnitude, c.in_channels / c.groups + 8,
+              "y of " + name_of(c));
+  expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
+              of_tiles(input_grad_problem(c), dyv, wv).magnitude, c.out_channels / c.groups + 8,
+              "dx of " + name_of(c));
+}
+
+TEST(Conv, Winograd) {
+  check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
+  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
+}
+
+TEST(ConvLarge, Winograd) {
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    check_winograd(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
+    check_winograd(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
+    check_winograd(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
+    check_winograd(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
+    check_winograd(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
+    ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
+    lopsided.top = 1, lopsided.right = 2;
+    check_winograd(lopsided);
+  }
+}
+
+TEST(ConvLarge, WinogradIsTakenWhereItIsFaster) {
+  EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
+  EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 3, 3}, 64, 3, 1, 1)));  // one tile and a half
+}
+
 // Each kind of kernel in the tiles that this machine does not choose.
 TEST(ConvLarge, TilesOfOtherCpus) {
   const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
@@ -254,6 +355,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
   std::vector<ConvConfig> configs = {make({1, 2, 5, 4}, 3, 3, 1, 1)};
   if (!is_too_large(1 << 20)) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
+    configs.push_back(make({2, 64, 11, 19}, 64, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({2, 12, 16, 17}, 12, 3, 1, 1, 1, 12));
     configs.push_back(make({2, 6, 8, 72}, 6, 3, 1, 1, 1, 6));
@@ -392,6 +494,27 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
   check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));  // patches
   check_not_finite(make({2, 64, 16, 16}, 32, 1));    // a product
+}
+
+// What is not finite reaches its windows' results, and of others those of the same tiles at most.
+TEST(ConvLarge, WhatIsNotFiniteStaysInWinogradsTiles) {
+  const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
+  for (int which = 0; which < 2; ++which) {
+    std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
+                                                random_f32(w_shape(c), 2).as<float>()};
+    std::vector<float>& marked = operands[which];
+    marked[marked.size() / 2] = INFINITY;
+    marked[marked.size() - 1] = NAN;
+    const std::vector<float>&x = operands[0], &w = operands[1];
+    Marked y(elements_of(y_shape(c)));
+    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      y.value[at_y] += double{x[at_x]} * w[at_w];
+    });
+    y.may_be_nan = of_tiles(forward_problem(c), x, w).may_be_nan;
+    const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
+                              TensorType{DType::kF32, y_shape(c)});
+    expect_marks(got.as<float>(), y, fmt::format("operand {}", which));
+  }
 }
 
 // Vectors that hold the end of a row and the beginning of the next.

@@ -1,0 +1,22 @@
+// Plans 3x3 convolutions without strides by Winograd's minimal filtering F(2x2, 3x3) (Lavin and
+// Gray 2016) for CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of
+// channels instead of 36 (conv_winograd_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
+constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
+
+// Whether it is one, of channels that fill vectors, and takes less time than the direct kernels.
+bool is_winograd(const ConvConfig& config);
+bool is_winograd_input_grad(const ConvConfig& config);
+
+// Operands as in conv.h. What is not finite in x makes NaN of all results of the tiles that it
+// reaches.
+Plan plan_conv2d_winograd(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_winograd(const ConvConfig& config);
+
+}  // namespace ballast::kernels
