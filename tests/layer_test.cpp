@@ -54,6 +54,9 @@ const std::vector<Layer> kLayers = {
      {1, 4, 4, 5}},
     {"Conv1d", layer<nn::Conv1d>(2, 3, 3, 2), {2, 2, 5}},
     {"BatchNorm2d", layer<nn::BatchNorm2d>(3), {2, 3, 2, 2}},
+    {"BatchNorm1d", layer<nn::BatchNorm1d>(3), {4, 3}},
+    {"InstanceNorm2d", layer<nn::InstanceNorm2d>(2), {2, 2, 2, 3}},
+    {"Conv2dTranspose", layer<nn::Conv2dTranspose>(2, 2, Extents(3), Extents(2)), {1, 2, 2, 3}},
     {"LayerNorm", layer<nn::LayerNorm>(Shape{4}), {3, 4}},
     {"LayerNormOverTwo", layer<nn::LayerNorm>(Shape{2, 3}, -2), {3, 2, 3}},
     {"RMSNorm", layer<nn::RMSNorm>(Shape{4}), {3, 4}},
@@ -67,6 +70,7 @@ const std::vector<Layer> kLayers = {
     {"Sigmoid", layer<nn::Sigmoid>(), {7}},
     {"LeakyReLU", layer<nn::LeakyReLU>(), {7}},
     {"Softmax", layer<nn::Softmax>(), {2, 4}},
+    {"LogSoftmax", layer<nn::LogSoftmax>(0), {2, 4}},
     {"MaxPool2d", layer<nn::MaxPool2d>(Extents(2), Extents(2)), {1, 2, 4, 4}},
     {"AvgPool2d", layer<nn::AvgPool2d>(Extents(2), Extents(2), "same"), {1, 2, 3, 4}},
     {"MaxPool1d", layer<nn::MaxPool1d>(2, 2), {2, 2, 5}},
@@ -183,6 +187,19 @@ TEST(BatchNormTest, MovesItsStatisticsInTrainingAndUsesThemElsewhere) {
   EXPECT_EQ(norm.moving_mean().value().to_host<float>(), before);
 }
 
+// All of them go by axis 1, whatever is behind it.
+TEST(BatchNormTest, OfRowsLinesAndVolumes) {
+  const Tensor x = waves({2, 3, 4}, 0.2), y = nn::BatchNorm1d(3)(x);
+  nn::BatchNorm1d lines(3);
+  nn::BatchNorm3d volumes(3);
+  lines.set_train();
+  volumes.set_train();
+  EXPECT_EQ(lines(x).to_host<float>(), volumes(ops::reshape(x, {2, 3, 1, 4, 1})).to_host<float>());
+  EXPECT_NE(lines(x).to_host<float>(), y.to_host<float>());
+  EXPECT_THROW(lines(Tensor::zeros({2, 3, 1, 1})), Error);
+  EXPECT_THROW(volumes(x), Error);
+}
+
 TEST(BatchNormTest, MovesItsStatisticsOncePerSunkStep) {
   nn::BatchNorm2d norm(1);
   norm.set_train();
@@ -204,10 +221,13 @@ TEST(NormTest, LayerGroupAndRms) {
   const std::vector<float> values = x.to_host<float>();
   const std::vector<float> layer_y = nn::LayerNorm({4})(x).to_host<float>();
   const std::vector<float> group_y = nn::GroupNorm(2, 4)(x).to_host<float>();
+  const std::vector<float> single_y =
+      nn::InstanceNorm1d(3)(ops::reshape(x, {1, 3, 4})).to_host<float>();
   const std::vector<float> rms_y = nn::RMSNorm({4})(x).to_host<float>();
   for (size_t i = 0; i < 12; ++i) {
     auto [mean, variance] = moments(values, i / 4 * 4, 4);
     EXPECT_NEAR(layer_y[i], (values[i] - mean) / std::sqrt(variance + 1e-7), 1e-5);
+    EXPECT_NEAR(single_y[i], (values[i] - mean) / std::sqrt(variance + 1e-5), 1e-5);
     EXPECT_NEAR(rms_y[i], values[i] / std::sqrt(variance + mean * mean + 1e-6), 1e-5);
     auto [group_mean, group_variance] = moments(values, i / 2 * 2, 2);
     EXPECT_NEAR(group_y[i], (values[i] - group_mean) / std::sqrt(group_variance + 1e-5), 1e-4);

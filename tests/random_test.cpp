@@ -127,6 +127,17 @@ TEST(DropoutTest, ACellDropsOnlyInTraining) {
   EXPECT_EQ(values, (std::set<float>{0, 2}));
 }
 
+TEST(DropoutTest, OfNothingAndOfEverythingDrawsNothing) {
+  Generator generator(3);
+  const auto before = generator.state().to_host<int64_t>();
+  const Tensor x = Tensor::from_host<float>({1, NAN, -2}, {3});
+  EXPECT_EQ(ops::dropout(x, 0, generator).to_host<float>()[2], -2);
+  EXPECT_EQ(ops::dropout(x, 1, generator).to_host<float>(), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(generator.state().to_host<int64_t>(), before);
+  const auto total = [&](Tensor t) { return ops::sum(t + ops::dropout(t, 1, generator)); };
+  EXPECT_EQ(grad(total)(x).to_host<float>(), (std::vector<float>{1, 1, 1}));
+}
+
 TEST(RandomErrorsTest, NameWhatWasGiven) {
   const Tensor key = Tensor::from_host<int64_t>({1, 2}, {2});
   EXPECT_THAT(message_of([&] { ops::random_uniform(Tensor::ones({2}), {3}); }),

@@ -57,14 +57,18 @@ class ELU : public Cell {
   double alpha_;
 };
 
-class Softmax : public Cell {
+template <Tensor (*kOp)(const Operand&, int64_t)>
+class ActivationAlong : public Cell {
  public:
-  explicit Softmax(int64_t axis = -1) : axis_(axis) {}
+  explicit ActivationAlong(int64_t axis = -1) : axis_(axis) {}
   using Cell::construct;
-  Tensor construct(const Tensor& x) override { return ops::softmax(x, axis_); }
+  Tensor construct(const Tensor& x) override { return kOp(x, axis_); }
 
  private:
   int64_t axis_;
 };
+
+using Softmax = ActivationAlong<ops::softmax>;
+using LogSoftmax = ActivationAlong<ops::log_softmax>;
 
 }  // namespace ballast::nn

@@ -19,8 +19,8 @@ struct Extents : std::vector<int64_t> {
   Extents(std::initializer_list<int64_t> list) : std::vector<int64_t>(list) {}
 };
 
-// What convolutions share: weight [out, in / group, kernel...]: HeUniform(sqrt(5)), bias [out]:
-// uniform in +-1/sqrt(fan_in).
+// What convolutions share: weight [out, in / group, kernel...] (of a transposed one [in, out /
+// group, kernel...]): HeUniform(sqrt(5)), bias [out]: uniform in +-1/sqrt(fan_in).
 class Convolution : public Cell {
  public:
   const Parameter& weight() const { return weight_; }
@@ -29,6 +29,7 @@ class Convolution : public Cell {
  protected:
   struct Channels {
     int64_t in, out, group;
+    bool is_transposed = false;
   };
   Convolution(const char* name, const Channels& channels, const std::vector<int64_t>& kernel,
               bool has_bias, const Initializer& weight_init, const Initializer& bias_init,
@@ -52,6 +53,22 @@ class Conv2d : public Convolution {
 
  private:
   ops::Window2d window_;
+};
+
+class Conv2dTranspose : public Convolution {
+ public:
+  Conv2dTranspose(int64_t in_channels, int64_t out_channels, const Extents& kernel_size,
+                  const Extents& stride = 1, const std::string& pad_mode = "same",
+                  const Extents& padding = 0, const Extents& output_padding = 0,
+                  const Extents& dilation = 1, int64_t group = 1, bool has_bias = false,
+                  const Initializer& weight_init = {}, const Initializer& bias_init = {},
+                  Where where = Where::here());
+  using Cell::construct;
+  Tensor construct(const Tensor& x) override;
+
+ private:
+  ops::Window2d window_;
+  std::vector<int64_t> output_padding_;
 };
 
 class Conv1d : public Convolution {

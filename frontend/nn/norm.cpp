@@ -4,13 +4,13 @@
 
 namespace ballast::nn {
 
-BatchNorm2d::BatchNorm2d(int64_t num_features, double eps, double momentum, bool affine,
-                         const Initializer& gamma_init, const Initializer& beta_init,
-                         std::optional<bool> use_batch_statistics, Where where)
-    : eps_(eps), momentum_(momentum), use_batch_statistics_(use_batch_statistics) {
+BatchNorm::BatchNorm(int64_t dims, int64_t num_features, double eps, double momentum, bool affine,
+                     const Initializer& gamma_init, const Initializer& beta_init,
+                     std::optional<bool> use_batch_statistics, Where where)
+    : dims_(dims), eps_(eps), momentum_(momentum), use_batch_statistics_(use_batch_statistics) {
   if (num_features < 1 || !(momentum >= 0 && momentum <= 1)) {
     fail(BALLAST_INVALID_ARGUMENT,
-         "[BatchNorm2d] {} features, momentum {}: expected at least 1, and 0 to 1 (at {})",
+         "[BatchNorm{}d] {} features, momentum {}: expected at least 1, and 0 to 1 (at {})", dims,
          num_features, momentum, to_string(where));
   }
   gamma_ = add("gamma", gamma_init({num_features}), affine);
@@ -19,9 +19,12 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, double eps, double momentum, bool
   moving_variance_ = add("moving_variance", Tensor::ones({num_features}), /*requires_grad=*/false);
 }
 
-Tensor BatchNorm2d::construct(const Tensor& x) {
-  if (x.rank() != 4) {
-    fail(BALLAST_INVALID_ARGUMENT, "[BatchNorm2d] takes [N, C, H, W], got {}", to_string(x.type()));
+Tensor BatchNorm::construct(const Tensor& x) {
+  constexpr const char* kTaken[] = {"[N, C] or [N, C, L]", "[N, C, H, W]", "[N, C, D, H, W]"};
+  const int64_t lowest = dims_ == 1 ? 2 : dims_ + 2;
+  if (x.rank() < lowest || x.rank() > dims_ + 2) {
+    fail(BALLAST_INVALID_ARGUMENT, "[BatchNorm{}d] takes {}, got {}", dims_, kTaken[dims_ - 1],
+         to_string(x.type()));
   }
   if (!use_batch_statistics_.value_or(is_training())) {
     return ops::batch_norm_inference(x, gamma_, beta_, moving_mean_, moving_variance_, eps_);

@@ -8,16 +8,11 @@
 
 namespace ballast::nn {
 
-// x [N, C, H, W] by channel. In training by the batch's statistics, which move the running ones:
+// x by channel, axis 1. In training by the batch's statistics, which move the running ones:
 // moving' = momentum moving + (1 - momentum) batch; otherwise by the running ones, which are
 // parameters that are not trained. use_batch_statistics decides regardless of training.
-class BatchNorm2d : public Cell {
+class BatchNorm : public Cell {
  public:
-  explicit BatchNorm2d(int64_t num_features, double eps = 1e-5, double momentum = 0.9,
-                       bool affine = true, const Initializer& gamma_init = One(),
-                       const Initializer& beta_init = Zero(),
-                       std::optional<bool> use_batch_statistics = std::nullopt,
-                       Where where = Where::here());
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 
@@ -26,11 +21,33 @@ class BatchNorm2d : public Cell {
   const Parameter& moving_mean() const { return moving_mean_; }
   const Parameter& moving_variance() const { return moving_variance_; }
 
+ protected:
+  BatchNorm(int64_t dims, int64_t num_features, double eps, double momentum, bool affine,
+            const Initializer& gamma_init, const Initializer& beta_init,
+            std::optional<bool> use_batch_statistics, Where where);
+
  private:
+  int64_t dims_;
   double eps_, momentum_;
   std::optional<bool> use_batch_statistics_;
   Parameter gamma_, beta_, moving_mean_, moving_variance_;
 };
+
+// kDims: axes behind the channels. For 1 there may also be none.
+template <int64_t kDims>
+class BatchNormOf : public BatchNorm {
+ public:
+  explicit BatchNormOf(int64_t num_features, double eps = 1e-5, double momentum = 0.9,
+                       bool affine = true, const Initializer& gamma_init = One(),
+                       const Initializer& beta_init = Zero(),
+                       std::optional<bool> use_batch_statistics = std::nullopt,
+                       Where where = Where::here())
+      : BatchNorm(kDims, num_features, eps, momentum, affine, gamma_init, beta_init,
+                  use_batch_statistics, where) {}
+};
+using BatchNorm1d = BatchNormOf<1>;
+using BatchNorm2d = BatchNormOf<2>;
+using BatchNorm3d = BatchNormOf<3>;
 
 // Over the dimensions from begin_norm_axis on, whose extents are normalized_shape.
 class LayerNorm : public Cell {
@@ -83,5 +100,17 @@ class GroupNorm : public Cell {
   double eps_;
   Parameter gamma_, beta_;
 };
+
+// x [N, C, ...] by sample and channel: as many groups as channels.
+class InstanceNorm : public GroupNorm {
+ public:
+  explicit InstanceNorm(int64_t num_features, double eps = 1e-5, bool affine = true,
+                        const Initializer& gamma_init = One(),
+                        const Initializer& beta_init = Zero(), Where where = Where::here())
+      : GroupNorm(num_features, num_features, eps, affine, gamma_init, beta_init, where) {}
+};
+using InstanceNorm1d = InstanceNorm;
+using InstanceNorm2d = InstanceNorm;
+using InstanceNorm3d = InstanceNorm;
 
 }  // namespace ballast::nn

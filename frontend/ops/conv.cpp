@@ -1,6 +1,7 @@
 #include "frontend/ops/conv.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/pointwise.h"
 #include "frontend/ops/shape.h"
 
 #include <algorithm>
@@ -24,13 +25,17 @@ std::pair<int64_t, int64_t> same_padding(int64_t extent, int64_t kernel, int64_t
   return {total / 2, total - total / 2};
 }
 
+void check_floor_mode(const char* op, const Window2d& window, const Where& where) {
+  if (window.ceil_mode) refuse(where, "[{}] ceil_mode is set, which only pooling has", op);
+}
+
 Tensor convolution(const std::vector<Tensor>& inputs, const Window2d& window, int64_t group,
                    const Where& where) {
   const Shape& weight = inputs[1].shape();
   if (weight.size() != 4) {
     refuse(where, "[conv2d] weight is {}, expected rank 4", ballast::to_string(inputs[1].type()));
   }
-  if (window.ceil_mode) refuse(where, "[conv2d] ceil_mode is set, which only pooling has");
+  check_floor_mode("conv2d", window, where);
   Attrs attrs = window_attrs("conv2d", window, inputs[0].shape(), weight[2], weight[3], where);
   attrs.emplace_back("group", group);
   attrs.emplace_back("has_bias", int64_t{inputs.size() > 2});
@@ -122,6 +127,63 @@ Tensor conv1d(const Operand& x, const Operand& weight, const Window1d& window, i
 Tensor conv1d(const Operand& x, const Operand& weight, const Operand& bias, const Window1d& window,
               int64_t group) {
   return line_convolution(x, weight, &bias, window, group);
+}
+
+namespace {
+
+// What conv2d_transpose makes of x, given the window's attributes but for "same".
+Shape transposed_size(const Shape& x, const Shape& weight, const Window2d& window, int64_t group,
+                      const std::vector<int64_t>& output_padding, const Where& where) {
+  const std::vector<int64_t> stride = repeated(window.stride, 2),
+                             padding = repeated(window.padding, 4),
+                             dilation = repeated(window.dilation, 2),
+                             more = repeated(output_padding, 2);
+  if (x.size() != 4 || weight.size() != 4 || stride.size() != 2 || padding.size() != 4 ||
+      dilation.size() != 2 || more.size() != 2) {
+    refuse(where,
+           "[conv2d_transpose] needs input and weight of rank 4, two strides, dilations and "
+           "output_paddings and four paddings, got shapes {} and {}, stride {}, dilation {}, "
+           "output_padding {}, padding {}",
+           ballast::to_string(x), ballast::to_string(weight), ballast::to_string(stride),
+           ballast::to_string(dilation), ballast::to_string(more), ballast::to_string(padding));
+  }
+  Shape size = {x[0], weight[1] * group, 0, 0};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t covered = (weight[2 + axis] - 1) * dilation[axis] + 1;
+    if (more[axis] < 0 || more[axis] >= stride[axis]) {
+      refuse(where, "[conv2d_transpose] output_padding is {}, expected less than the stride {}",
+             ballast::to_string(more), ballast::to_string(stride));
+    }
+    size[2 + axis] = window.pad_mode == "same"
+                         ? x[2 + axis] * stride[axis]
+                         : (x[2 + axis] - 1) * stride[axis] + covered - padding[2 * axis] -
+                               padding[2 * axis + 1] + more[axis];
+  }
+  return size;
+}
+
+}  // namespace
+
+Tensor conv2d_transpose(const Operand& x, const Operand& weight, const Window2d& window,
+                        int64_t group, const std::vector<int64_t>& output_padding) {
+  CallScope scope(x.where());
+  check_floor_mode("conv2d_transpose", window, x.where());
+  const Tensor given = x.tensor(), kernel = weight.tensor();
+  const Shape size =
+      transposed_size(given.shape(), kernel.shape(), window, group, output_padding, x.where());
+  Attrs attrs = window_attrs("conv2d_transpose", window, size, kernel.shape()[2], kernel.shape()[3],
+                             x.where());
+  attrs.emplace_back("group", group);
+  return conv2d_input_grad(given, kernel, size, attrs);
+}
+
+Tensor conv2d_transpose(const Operand& x, const Operand& weight, const Operand& bias,
+                        const Window2d& window, int64_t group,
+                        const std::vector<int64_t>& output_padding) {
+  CallScope scope(x.where());
+  const Tensor each = bias.tensor();
+  return conv2d_transpose(x, weight, window, group, output_padding) +
+         reshape(each, {each.elements(), 1, 1});
 }
 
 Tensor conv2d_input_grad(const Operand& dy, const Operand& weight, const Shape& input_size,

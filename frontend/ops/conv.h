@@ -50,6 +50,15 @@ Tensor conv1d(const Operand& x, const Operand& weight, const Window1d& window = 
 Tensor conv1d(const Operand& x, const Operand& weight, const Operand& bias,
               const Window1d& window = {}, int64_t group = 1);
 
+// The transpose of conv2d, with PyTorch's extents: x [N, C, H, W] with weight [C, O / group, KH,
+// KW] gives (H - 1) stride + extent of the kernel - padding + output_padding, for "same" H stride.
+// output_padding (down, across; less than the stride) tells apart what conv2d makes alike.
+Tensor conv2d_transpose(const Operand& x, const Operand& weight, const Window2d& window = {},
+                        int64_t group = 1, const std::vector<int64_t>& output_padding = {0, 0});
+Tensor conv2d_transpose(const Operand& x, const Operand& weight, const Operand& bias,
+                        const Window2d& window = {}, int64_t group = 1,
+                        const std::vector<int64_t>& output_padding = {0, 0});
+
 // The gradients of conv2d with respect to x and weight; `attrs` are stride, padding, dilation and
 // group.
 Tensor conv2d_input_grad(const Operand& dy, const Operand& weight, const Shape& input_size,

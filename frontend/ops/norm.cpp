@@ -42,6 +42,16 @@ Normed group_norm(const Operand& x, int64_t num_groups, const Operand& gamma, co
   return {results[0], results[1], results[2]};
 }
 
+Normed instance_norm(const Operand& x, const Operand& gamma, const Operand& beta, double epsilon) {
+  CallScope scope(x.where());
+  const Tensor tensor = x.tensor();
+  if (tensor.rank() < 2) {
+    refuse(x.where(), "[instance_norm] input is {}, expected [N, C, ...]",
+           ballast::to_string(tensor.type()));
+  }
+  return group_norm(tensor, tensor.shape()[1], gamma, beta, epsilon);
+}
+
 NormGradients group_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd, int64_t num_groups) {
   auto results = apply_primitive(

@@ -34,6 +34,9 @@ Normed group_norm(const Operand& x, int64_t num_groups, const Operand& gamma, co
                   double epsilon = 1e-5);
 NormGradients group_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd, int64_t num_groups);
+// By sample and channel; statistics [N, C].
+Normed instance_norm(const Operand& x, const Operand& gamma, const Operand& beta,
+                     double epsilon = 1e-5);
 
 // x[N, C, ...] by channel. The running values move by `momentum` towards the batch's, whose
 // variance is taken unbiased there.

@@ -3,6 +3,7 @@
 
 #include "frontend/ops/attention.h"
 #include "frontend/ops/conv.h"
+#include "frontend/ops/distance.h"
 #include "frontend/ops/index.h"
 #include "frontend/ops/loss.h"
 #include "frontend/ops/matmul.h"

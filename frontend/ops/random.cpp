@@ -1,6 +1,7 @@
 #include "frontend/ops/random.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/shape.h"
 
 namespace ballast::ops {
 
@@ -91,7 +92,10 @@ std::vector<Tensor> dropout_with_mask(const Operand& x, const Operand& key, doub
 
 Tensor dropout(const Operand& x, double p, Generator generator) {
   CallScope scope(x.where());
-  return dropout_with(x, generator.next(x.tensor().elements()), 1 - p);
+  const Tensor tensor = x.tensor();
+  if (p == 0 && is_float(tensor.dtype())) return tensor;
+  if (p == 1 && is_float(tensor.dtype())) return zeros_like(tensor);
+  return dropout_with(tensor, generator.next(tensor.elements()), 1 - p);
 }
 
 }  // namespace ballast::ops

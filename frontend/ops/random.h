@@ -42,7 +42,7 @@ Tensor random_advance(const Operand& key, int64_t blocks);
 Tensor dropout_with(const Operand& x, const Operand& key, double keep_prob);
 // {y, mask (bool)}: MindSpore's Dropout.
 std::vector<Tensor> dropout_with_mask(const Operand& x, const Operand& key, double keep_prob);
-// Zeroes with probability p, as MindSpore's functional dropout.
+// Zeroes with probability p, as MindSpore's functional dropout; for 0 and 1 nothing is drawn.
 Tensor dropout(const Operand& x, double p = 0.5, Generator generator = default_generator());
 
 }  // namespace ballast::ops

@@ -219,6 +219,23 @@ MISTAKE(INVALID_ARGUMENT, "a convolution whose windows reach beyond the padding"
         ops::conv2d(f32({1, 3, 8, 8}), f32({4, 3, 3, 3}),
                     ops::Window2d{{1}, "valid", {0}, {1}, true}););
 
+MISTAKE(INVALID_ARGUMENT, "a transposed convolution padded by more than its stride",
+        "[conv2d_transpose] output_padding is [2, 2], expected less than the stride [2, 2] (at "
+        "{line})",
+        ops::conv2d_transpose(f32({1, 3, 8, 8}), f32({3, 4, 3, 3}), ops::Window2d{{2}}, 1, {2}););
+
+MISTAKE(INVALID_ARGUMENT, "a norm by a negative power",
+        "[norm] ord is -2, expected at least 0 or an infinity (at {line})",
+        ops::norm(f32({3}), -2););
+
+MISTAKE(INVALID_ARGUMENT, "a length of whole numbers",
+        "[normalize] input is i32[2, 3], expected floats (at {line})",
+        ops::normalize(i32({2, 3})););
+
+MISTAKE(INVALID_ARGUMENT, "an angle between a row and rows",
+        "[cosine_similarity] f32[2, 3] and f32[3] differ in dtype or rank (at {line})",
+        ops::cosine_similarity(f32({2, 3}), f32({3})););
+
 MISTAKE(INVALID_ARGUMENT, "lines without their channels",
         "[max_pool1d] input is f32[3, 8], expected [N, C, L] (at {line})",
         ops::max_pool1d(f32({3, 8}), 2););
