@@ -234,6 +234,13 @@ TEST(NormTest, LayerGroupAndRms) {
   }
 }
 
+TEST(NormTest, WithoutAffineTheyTrainNothing) {
+  EXPECT_TRUE(
+      nn::LayerNorm({4}, -1, 1e-7, nn::One(), nn::Zero(), false).trainable_params().empty());
+  EXPECT_TRUE(nn::InstanceNorm2d(4, 1e-5, false).trainable_params().empty());
+  EXPECT_TRUE(nn::BatchNorm1d(4, 1e-5, 0.9, false).trainable_params().empty());
+}
+
 TEST(EmbeddingTest, TakesRowsAndTrainsAllButThePadding) {
   set_seed(1);
   nn::Embedding table(5, 2, nn::Normal(), 3);

@@ -60,6 +60,12 @@ Tensor Dropout::construct(const Tensor& x) {
   return is_training() && p_ > 0 ? ops::dropout(x, p_) : x;
 }
 
+Tensor Upsample::construct(const Tensor& x) {
+  std::vector<int64_t> size;
+  for (size_t d = 2; d < x.shape().size(); ++d) size.push_back(x.shape()[d] * scale_factor_);
+  return ops::interpolate(x, size, mode_, align_corners_);
+}
+
 Tensor Flatten::construct(const Tensor& x) { return ops::flatten(x); }
 
 }  // namespace ballast::nn

@@ -12,6 +12,7 @@
 #include "frontend/nn/norm.h"
 
 #include <optional>
+#include <string>
 
 namespace ballast::nn {
 
@@ -56,6 +57,21 @@ class Dropout : public Cell {
 
  private:
   double p_;
+};
+
+// x [N, C, ...] with its other extents times scale_factor; modes: ops/interpolate.h.
+class Upsample : public Cell {
+ public:
+  explicit Upsample(int64_t scale_factor, const std::string& mode = "nearest",
+                    bool align_corners = false)
+      : scale_factor_(scale_factor), mode_(mode), align_corners_(align_corners) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& x) override;
+
+ private:
+  int64_t scale_factor_;
+  std::string mode_;
+  bool align_corners_;
 };
 
 // [B, ...] -> [B, n].

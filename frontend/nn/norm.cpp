@@ -38,10 +38,10 @@ Tensor BatchNorm::construct(const Tensor& x) {
 }
 
 LayerNorm::LayerNorm(const Shape& normalized_shape, int64_t begin_norm_axis, double epsilon,
-                     const Initializer& gamma_init, const Initializer& beta_init)
+                     const Initializer& gamma_init, const Initializer& beta_init, bool affine)
     : begin_norm_axis_(begin_norm_axis), epsilon_(epsilon) {
-  gamma_ = add("gamma", gamma_init(normalized_shape));
-  beta_ = add("beta", beta_init(normalized_shape));
+  gamma_ = add("gamma", gamma_init(normalized_shape), affine);
+  beta_ = add("beta", beta_init(normalized_shape), affine);
 }
 
 Tensor LayerNorm::construct(const Tensor& x) {

@@ -54,7 +54,7 @@ class LayerNorm : public Cell {
  public:
   explicit LayerNorm(const Shape& normalized_shape, int64_t begin_norm_axis = -1,
                      double epsilon = 1e-7, const Initializer& gamma_init = One(),
-                     const Initializer& beta_init = Zero());
+                     const Initializer& beta_init = Zero(), bool affine = true);
   using Cell::construct;
   Tensor construct(const Tensor& x) override;
 

@@ -5,6 +5,7 @@
 #include "frontend/ops/conv.h"
 #include "frontend/ops/distance.h"
 #include "frontend/ops/index.h"
+#include "frontend/ops/interpolate.h"
 #include "frontend/ops/loss.h"
 #include "frontend/ops/matmul.h"
 #include "frontend/ops/norm.h"
