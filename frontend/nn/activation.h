@@ -57,18 +57,24 @@ class ELU : public Cell {
   double alpha_;
 };
 
-template <Tensor (*kOp)(const Operand&, int64_t)>
-class ActivationAlong : public Cell {
+class Softmax : public Cell {
  public:
-  explicit ActivationAlong(int64_t axis = -1) : axis_(axis) {}
+  explicit Softmax(int64_t axis = -1) : axis_(axis) {}
   using Cell::construct;
-  Tensor construct(const Tensor& x) override { return kOp(x, axis_); }
+  Tensor construct(const Tensor& x) override { return ops::softmax(x, axis_); }
 
  private:
   int64_t axis_;
 };
 
-using Softmax = ActivationAlong<ops::softmax>;
-using LogSoftmax = ActivationAlong<ops::log_softmax>;
+class LogSoftmax : public Cell {
+ public:
+  explicit LogSoftmax(int64_t axis = -1) : axis_(axis) {}
+  using Cell::construct;
+  Tensor construct(const Tensor& x) override { return ops::log_softmax(x, axis_); }
+
+ private:
+  int64_t axis_;
+};
 
 }  // namespace ballast::nn

@@ -45,9 +45,16 @@ class BatchNormOf : public BatchNorm {
       : BatchNorm(kDims, num_features, eps, momentum, affine, gamma_init, beta_init,
                   use_batch_statistics, where) {}
 };
-using BatchNorm1d = BatchNormOf<1>;
-using BatchNorm2d = BatchNormOf<2>;
-using BatchNorm3d = BatchNormOf<3>;
+// Classes, and not other names of one, as messages name a cell by its class.
+class BatchNorm1d : public BatchNormOf<1> {
+  using BatchNormOf::BatchNormOf;
+};
+class BatchNorm2d : public BatchNormOf<2> {
+  using BatchNormOf::BatchNormOf;
+};
+class BatchNorm3d : public BatchNormOf<3> {
+  using BatchNormOf::BatchNormOf;
+};
 
 // Over the dimensions from begin_norm_axis on, whose extents are normalized_shape.
 class LayerNorm : public Cell {

@@ -45,6 +45,10 @@ MISTAKE(INVALID_ARGUMENT, "channels that the groups do not divide",
         "[Conv2d] 3 to 4 channels in 2 groups: expected multiples of the groups (at {line})",
         nn::Conv2d(3, 4, 1, 1, "same", 0, 1, 2););
 
+MISTAKE(INVALID_ARGUMENT, "a batch norm of no features",
+        "[BatchNorm1d] 0 features, momentum 0.9: expected at least 1, and 0 to 1 (at {line})",
+        nn::BatchNorm1d(0););
+
 MISTAKE(INVALID_ARGUMENT, "groups that do not divide the channels",
         "[GroupNorm] 5 channels in 2 groups: expected equal groups (at {line})",
         nn::GroupNorm(2, 5););
