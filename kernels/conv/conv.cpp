@@ -7,6 +7,7 @@
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/conv/conv_weight.h"
 #include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/conv_winograd_weight.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/registers.h"
@@ -123,6 +124,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
   if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
+    if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
     if (is_depthwise_weight_grad(c)) return plan_conv2d_weight_grad_depthwise(c);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);

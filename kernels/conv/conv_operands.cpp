@@ -93,10 +93,13 @@ PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile&
   return {panels, packed};
 }
 
-PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c) {
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c,
+                       int64_t least_h, int64_t least_w) {
   Padding padding{c.top, c.left};
-  padding.padded_h = (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1;
-  padding.padded_w = (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1;
+  padding.padded_h =
+      std::max(least_h, (c.out_h() - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1);
+  padding.padded_w =
+      std::max(least_w, (c.out_w() - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1);
   return pad_planes(recorder, scratch, slot, {c.batch, c.in_channels, c.height, c.width}, padding);
 }
 
@@ -108,6 +111,18 @@ PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
   padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
   return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
                     padding);
+}
+
+PackedPanels pack_gradient(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
+                           const ConvConfig& c) {
+  const int64_t lanes = c.out_channels / c.groups, pixels = c.out_h() * c.out_w();
+  return pack_panels(recorder, scratch, tile,
+                     {0,
+                      DType::kF32,
+                      {lanes, pixels, 1, c.batch, c.groups},
+                      {pixels, 1, 0, c.out_channels * pixels, lanes * pixels},
+                      {}},
+                     false);
 }
 
 }  // namespace ballast::kernels

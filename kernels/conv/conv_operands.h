@@ -17,8 +17,10 @@ struct PaddedPlanes {
   int64_t pitch = 0, plane = 0, image = 0;
 };
 
-// x in `slot` padded for the convolution, and dy for its input gradient.
-PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c);
+// x in `slot` padded for the convolution, to planes of that size at least; dy for its input
+// gradient.
+PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, const ConvConfig& c,
+                       int64_t least_h = 0, int64_t least_w = 0);
 PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c);
 
@@ -43,5 +45,9 @@ struct PackedPanels {
 };
 PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
                          const Operand& source, bool is_flipped);
+// dy, in slot 0, for the weight gradient: its pixels are the taps, those of a sample after those of
+// the one before.
+PackedPanels pack_gradient(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
+                           const ConvConfig& c);
 
 }  // namespace ballast::kernels

@@ -34,20 +34,14 @@ Split split_rows(int64_t rows, int64_t width, int64_t tiles, int64_t panels, int
 
 Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups;
-  const int64_t out_h = c.out_h(), out_w = c.out_w(), pixels = out_h * out_w;
+  const int64_t out_h = c.out_h(), out_w = c.out_w();
   const int64_t taps = channels * c.kernel_h * c.kernel_w, rows = c.batch * out_h;
   Recorder recorder(kDirectAccess);
   Workspace scratch(3);
 
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   const ConvTile& tile = choose_conv_tile(lanes, taps);
-  const PackedPanels dy = pack_panels(recorder, scratch, tile,
-                                      {0,
-                                       DType::kF32,
-                                       {lanes, pixels, 1, c.batch, c.groups},
-                                       {pixels, 1, 0, c.out_channels * pixels, lanes * pixels},
-                                       {}},
-                                      false);
+  const PackedPanels dy = pack_gradient(recorder, scratch, tile, c);
   const int64_t tiles = ceil_div(taps, tile.broadcast), padded_taps = tiles * tile.broadcast;
   const int64_t panels = dy.panels * c.groups;
   const Split split = split_rows(rows, out_w, tiles, panels, tile.lanes());

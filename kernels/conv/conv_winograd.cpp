@@ -6,6 +6,8 @@
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -16,36 +18,26 @@ constexpr int64_t kSide = 2;                    // of a tile of results
 constexpr int64_t kReach = 1;                   // further rows and columns of tiles that it reads
 constexpr int64_t kElements = 16, kPhases = 4;  // of its input
 
-// What is kept in registers: sums of tiles by output channels.
-struct Tile {
-  const char* kernel;
-  int64_t tiles, channels;
-};
-std::vector<Tile> tiles_of_cpu() {
-  if (!has_wide_registers()) return {{"conv_winograd_6x1", 6, 16}};
-  return {{"conv_winograd_6x4", 6, 64}, {"conv_winograd_12x2", 12, 32}};
-}
-
 // How a problem is cut into work-groups: `rows` of tiles, and of a block's channels a part.
 struct Cut {
-  Tile tile;
+  ConvTile tile;
   int64_t rows = 0, pitch, plane, tiles, elements, blocks, parts, tiles_per_part, channel_tiles;
   double cycles;  // per sample
 };
 
-Cut cut_rows(const ConvProblem& p, const Tile& tile, int64_t pitch, int64_t rows) {
+Cut cut_rows(const ConvProblem& p, const ConvTile& tile, int64_t pitch, int64_t rows) {
   const int64_t all_rows = ceil_div(p.out_h, kSide), columns = ceil_div(p.out_w, kSide);
   Cut cut{tile, rows, pitch};
   cut.plane = (rows + kReach) * pitch;
-  cut.tiles = ceil_div((rows - 1) * pitch + columns, tile.tiles);
-  const int64_t spread = ceil_div(cut.tiles * tile.tiles, kLanes) * kLanes;
+  cut.tiles = ceil_div((rows - 1) * pitch + columns, tile.broadcast);
+  const int64_t spread = ceil_div(cut.tiles * tile.broadcast, kLanes) * kLanes;
   const int64_t last = (p.inputs * kPhases - 1) * cut.plane + kReach * pitch + kReach + spread;
   cut.elements = ceil_div(std::max(last, p.inputs * kPhases * cut.plane), kLanes) * kLanes;
   cut.blocks = ceil_div(all_rows, rows);
-  cut.channel_tiles = ceil_div(p.outputs, tile.channels);
+  cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
   constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 900;
-  const double vectors = double(tile.channels) / kLanes, tiles = double(cut.tiles) * tile.tiles;
+  const double vectors = double(tile.vectors), tiles = double(cut.tiles) * tile.broadcast;
   const double input = double(cut.elements) / kLanes * kOfVectorCopied +
                        double(spread) / kLanes * p.inputs * kOfInputTransformed;
   const double results = tiles * vectors * (double(kElements) * p.inputs + kOfResult);
@@ -64,11 +56,11 @@ Cut cut_problem(const ConvProblem& p) {
   const int64_t columns = ceil_div(p.out_w, kSide);
   const int64_t pitch = std::max(columns + kReach, (p.left + p.in_w - 1) / kSide + 1);
   Cut best{};
-  for (const Tile& tile : tiles_of_cpu()) {
-    if (p.outputs < tile.channels) continue;
+  for (const ConvTile& tile : winograd_tiles()) {
+    if (p.outputs < tile.lanes()) continue;
     for (int64_t rows = 1; rows <= ceil_div(p.out_h, kSide); ++rows) {
       const Cut cut = cut_rows(p, tile, pitch, rows);
-      const int64_t tiles = ceil_div(cut.tiles * tile.tiles, kLanes) * kLanes;
+      const int64_t tiles = ceil_div(cut.tiles * tile.broadcast, kLanes) * kLanes;
       if (cut.elements > kPlaneElements || std::max(tiles, rows * pitch) > kWinogradTiles ||
           (tiles * p.inputs + kLanes) * kElements > kWinogradSpread) {
         break;
@@ -86,38 +78,31 @@ Cut cut_problem(const ConvProblem& p) {
   return best;
 }
 
-bool is_possible(const ConvProblem& p) {
-  return p.kernel_h == 3 && p.kernel_w == 3 && p.stride_h == 1 && p.stride_w == 1 &&
-         p.dilation_h == 1 && p.dilation_w == 1 && p.top >= 0 && p.left >= 0 &&
-         p.inputs >= kLanes && p.in_h > 0 && p.in_w > 0;
-}
-
-bool is_taken(const ConvProblem& p) {
-  if (!is_possible(p)) return false;
+bool is_taken(const ConvConfig& c, const ConvProblem& p) {
+  if (!has_winograd_window(c) || p.top < 0 || p.left < 0 || p.inputs < kLanes) return false;
   const Cut cut = cut_problem(p);
-  const double direct = double(p.out_h * p.out_w * p.taps()) * p.outputs / kLanes / 0.85;
-  return cut.rows > 0 && cut.cycles * 1.2 < direct;
+  return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
 }
 
 // Chunks of one length whose weights take half of the nearest cache.
-int64_t chunk_of(const ConvProblem& p, const Tile& tile) {
+int64_t chunk_of(const ConvProblem& p, const ConvTile& tile) {
   constexpr int64_t kMostWeights = 64 * 64;
-  return ceil_div(p.inputs, ceil_div(p.inputs * tile.channels, kMostWeights));
+  return ceil_div(p.inputs, ceil_div(p.inputs * tile.lanes(), kMostWeights));
 }
 
 // x and the weights in slots 0 and 1.
 Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   const Cut cut = cut_problem(p);
-  const Tile& tile = cut.tile;
+  const ConvTile& tile = cut.tile;
   const EpilogueOperands terms(e, {p.outputs, p.groups});
   Recorder recorder(kDirectAccess);
   Workspace scratch(terms.out + 1);
-  const int64_t taps = p.inputs * kElements, panel = taps * tile.channels;
+  const int64_t taps = p.inputs * kElements, panel = taps * tile.lanes();
   const uint32_t packed = scratch.add_floats(p.groups * cut.channel_tiles * panel);
-  recorder.call("conv_winograd_weights", DeviceClass::kCpu,
+  recorder.call("conv_winograd_filters", DeviceClass::kCpu,
                 {number(p.first_tap), number(p.tap_step), weights_operand(1, p),
                  dense_operand(packed, DType::kF32,
-                               {p.groups, cut.channel_tiles, kElements, p.inputs, tile.channels})});
+                               {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
   const Operand y = planes_operand(terms.out, p, p.outputs, p.out_h, p.out_w);
   std::vector<HostArg> args;
   constexpr int64_t kDilation = 1;
@@ -128,21 +113,40 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w),
                            dense_operand(packed, DType::kF32,
-                                         {p.groups, cut.channel_tiles, taps, tile.channels})});
+                                         {p.groups, cut.channel_tiles, taps, tile.lanes()})});
   terms.append_to(args, y);
   args.insert(args.end(), {dense_operand(terms.out, DType::kF32,
                                          {p.batch, p.groups, p.outputs, p.out_h * p.out_w}),
                            y});
-  recorder.call(tile.kernel, DeviceClass::kCpu, args);
+  recorder.call(fmt::format("conv_winograd_{}x{}", tile.broadcast, tile.vectors), DeviceClass::kCpu,
+                args);
   return recorder.finish(scratch);
 }
 
 }  // namespace
 
-bool is_winograd(const ConvConfig& c) { return is_taken(forward_problem(c)); }
+bool has_winograd_window(const ConvConfig& c) {
+  return c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
+         c.dilation_h == 1 && c.dilation_w == 1 && c.batch > 0 && c.height > 0 && c.width > 0 &&
+         c.out_h() > 0 && c.out_w() > 0;
+}
+
+std::vector<ConvTile> winograd_tiles() {
+  if (!has_wide_registers()) return {{6, 1, 1 / 121.0}};
+  return {{6, 4, 1 / 240.0}, {12, 2, 1 / 225.0}};
+}
+
+bool is_winograd_faster(double cycles, const ConvConfig& c) {
+  constexpr double kOfPeak = 0.85, kMargin = 1.2;
+  const double products = double(c.in_channels / c.groups) * double(c.out_channels / c.groups) *
+                          double(c.kernel_h * c.kernel_w) * double(c.out_h() * c.out_w());
+  return cycles * kMargin < products / kLanes / kOfPeak;
+}
+
+bool is_winograd(const ConvConfig& c) { return is_taken(c, forward_problem(c)); }
 
 bool is_winograd_input_grad(const ConvConfig& c) {
-  return c.stride_h == 1 && c.stride_w == 1 && is_taken(input_grad_problem(c));
+  return has_winograd_window(c) && is_taken(c, input_grad_problem(c));
 }
 
 Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {

@@ -4,11 +4,24 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/conv_operands.h"
+
+#include <vector>
 
 namespace ballast::kernels {
 
 constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
+constexpr int kWinogradChannels = 72;    // of the input, of a work-group's weight gradient
 constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
+
+// Whether it is a 3x3 without strides and dilation, of any extent but 0.
+bool has_winograd_window(const ConvConfig& config);
+// The register tiles that there are kernels for on this CPU: tiles of results by output channels.
+// The first is the weight gradient's too, of input channels by output channels.
+std::vector<ConvTile> winograd_tiles();
+// Whether cycles per sample, of a core that does one multiply-add of 16 lanes a cycle, are clearly
+// less than those of the direct kernels.
+bool is_winograd_faster(double cycles, const ConvConfig& config);
 
 // Whether it is one, of channels that fill vectors, and takes less time than the direct kernels.
 bool is_winograd(const ConvConfig& config);

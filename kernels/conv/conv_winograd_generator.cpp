@@ -1,71 +1,17 @@
-// 3x3 convolutions without strides by Winograd's F(2x2, 3x3) on CPUs. With d a tile's 4x4 of x, two
-// apart from its neighbours', and w a window, its 2x2 results are
-//
-//   A' [(G w G') .* (B' d B)] A
-//
-//        1  0 -1  0        1   0   0        1  1  1  0
-//   B' = 0  1  1  0    G = 1/2 1/2 1/2  A' = 0  1 -1 -1
-//        0 -1  1  0        1/2 -1/2 1/2
-//        0  1  0 -1        0   0   1
-//
-// where .* is by element and summed over channels, which makes 16 products of matrices of it: tiles
-// by channels times channels by output channels (Lavin and Gray 2016, "Fast Algorithms for
-// Convolutional Neural Networks").
+// 3x3 convolutions without strides on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
 #include "kernels/conv/conv_plane_channels_recipe.h"
 #include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/conv_winograd_recipe.h"
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile
-
-// B' d along one dimension, and A' m.
-Expr spread_along(int i, const std::vector<Expr>& d) {
-  switch (i) {
-    case 0:
-      return strict_float(d[0] - d[2]);
-    case 1:
-      return strict_float(d[1] + d[2]);
-    case 2:
-      return strict_float(d[2] - d[1]);
-    default:
-      return strict_float(d[1] - d[3]);
-  }
-}
-Expr gather_along(int i, const std::vector<Expr>& m) {
-  return i == 0 ? strict_float(strict_float(m[0] + m[1]) + m[2])
-                : strict_float(strict_float(m[1] - m[2]) - m[3]);
-}
-Expr filter_along(int i, const std::vector<Expr>& w) {
-  switch (i) {
-    case 0:
-      return w[0];
-    case 1:
-      return strict_float(0.5f * strict_float(strict_float(w[0] + w[2]) + w[1]));
-    case 2:
-      return strict_float(0.5f * strict_float(strict_float(w[0] + w[2]) - w[1]));
-    default:
-      return w[2];
-  }
-}
-
-// Element (down, across) of the transform of at(row, column), `side` rows and columns.
-template <class Along, class At>
-Expr transformed(const Along& along, int down, int across, int side, const At& at) {
-  std::vector<Expr> columns;
-  for (int column = 0; column < side; ++column) {
-    std::vector<Expr> rows;
-    for (int row = 0; row < side; ++row) rows.push_back(at(row, column));
-    columns.push_back(along(down, rows));
-  }
-  return along(across, columns);
-}
+using winograd::kElements, winograd::kSide;
 
 // Padded planes of the four phases of a stride of 2 lie on the stack (conv_planes_recipe.h), so
-// what the tiles of a row have in one place lies side by side. Transformed,
-// spread[element][channel] [tile], they are multiplied as matmul's tiles are: 6 tiles x 16
+// what the tiles of a row have in one place lies side by side. Transformed they are
+// spread[element][channel][tile], and multiplied as matmul's tiles are: `broadcasts` tiles x 16
 // `vectors` output channels.
 class ConvWinograd : public PlaneChannelsGenerator<ConvWinograd> {
  public:
@@ -144,17 +90,14 @@ class ConvWinograd : public PlaneChannelsGenerator<ConvWinograd> {
                           "parts_of_tiles");
     const Expr element = parts_of_tiles[1], channel = parts_of_tiles[2],
                first = parts_of_tiles[3] * kLanes;
-    std::vector<Expr> values;
-    for (int i = 0; i < kElements; ++i) {
-      values.push_back(
-          transformed(spread_along, i / kSide, i % kSide, kSide, [&](int row, int column) {
-            const Expr phase = (channel * 2 + row % 2) * 2 + column % 2;
-            const Expr at = phase * plane + (row / 2) * pitch + column / 2 + first;
-            return padded(unsafe_promise_clamped(at + parts_of_tiles[0], 0, elements - 1), p, g, n);
-          }));
-    }
+    const auto element_of_tile = [&](int row, int column) {
+      const Expr phase = (channel * 2 + row % 2) * 2 + column % 2;
+      const Expr at = phase * plane + (row / 2) * pitch + column / 2 + first;
+      return padded(unsafe_promise_clamped(at + parts_of_tiles[0], 0, elements - 1), p, g, n);
+    };
     spread(f, p, g, n) = undef<float>();
-    spread(spread_at(element, channel) + first + parts_of_tiles[0], p, g, n) = mux(element, values);
+    spread(spread_at(element, channel) + first + parts_of_tiles[0], p, g, n) =
+        mux(element, winograd::transformed(winograd::spread, kSide, kSide, element_of_tile));
   }
 
   // The channels come in chunks whose weights stay in the nearest cache while all tiles pass.
@@ -179,15 +122,12 @@ class ConvWinograd : public PlaneChannelsGenerator<ConvWinograd> {
     const Expr columns = (out.dim(0).extent() + 1) / 2;
     windows = RDom({{0, 2}, {0, 2}, {0, columns}, {0, rows}}, "windows");
     const Expr across = windows[0], down = windows[1], column = windows[2], row = windows[3];
-    std::vector<Expr> values;
-    for (int i = 0; i < 4; ++i) {
-      values.push_back(transformed(gather_along, i / 2, i % 2, kSide, [&](int y, int x) {
-        return product(l, v, row * pitch + column, y * kSide + x, o, p, g, n);
-      }));
-    }
+    const auto element = [&](int y, int x) {
+      return product(l, v, row * pitch + column, y * kSide + x, o, p, g, n);
+    };
     gathered(l, v, f, o, p, g, n) = undef<float>();
     gathered(l, v, (row * 2 + down) * 2 * pitch + column * 2 + across, o, p, g, n) =
-        mux(down * 2 + across, values);
+        mux(down * 2 + across, winograd::transformed(winograd::gather, 2, kSide, element));
   }
 
   // Rows of results without gaps: element x of a block's may be one of its second row, or later.
@@ -212,7 +152,7 @@ class ConvWinograd : public PlaneChannelsGenerator<ConvWinograd> {
 };
 
 // G w G' as conv_winograd reads it: weights[group][tile][element][channel][row].
-class ConvWinogradWeights : public Generator<ConvWinogradWeights> {
+class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   Input<int> first_tap{"first_tap"}, tap_step{"tap_step"};  // of a window, which may be flipped
@@ -223,13 +163,8 @@ class ConvWinogradWeights : public Generator<ConvWinogradWeights> {
     const Expr rows = packed.dim(0).extent();
     window(t, c, j, o, g) =
         source(first_tap + t * tap_step, c, min(o * rows, source.dim(2).extent() - rows) + j, g);
-    std::vector<Expr> values;
-    for (int i = 0; i < kElements; ++i) {
-      values.push_back(transformed(filter_along, i / kSide, i % kSide, 3, [&](int row, int column) {
-        return window(row * 3 + column, c, j, o, g);
-      }));
-    }
-    packed(j, c, e, o, g) = mux(e, values);
+    const auto tap = [&](int row, int column) { return window(row * 3 + column, c, j, o, g); };
+    packed(j, c, e, o, g) = mux(e, winograd::transformed(winograd::filter, kSide, 3, tap));
   }
 
   // Windows of 16 x 16 channels at a time, of which those of one side lie side by side.
@@ -259,4 +194,4 @@ class ConvWinogradWeights : public Generator<ConvWinogradWeights> {
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWinograd, conv_winograd)
-HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWinogradWeights, conv_winograd_weights)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWinogradFilters, conv_winograd_filters)

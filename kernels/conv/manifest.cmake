@@ -20,9 +20,17 @@ ballast_kernel(conv_planes_8x3 CLASSES cpu WIDE GENERATOR conv_planes PARAMS cha
 ballast_kernel(conv_planes_6x1 CLASSES cpu WIDE GENERATOR conv_planes PARAMS channels=6 vectors=1)
 ballast_kernel(conv_plane_channels_6x4 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=4)
 ballast_kernel(conv_plane_channels_6x1 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=1)
-ballast_kernel(conv_winograd_6x4 CLASSES cpu WIDE GENERATOR conv_winograd PARAMS broadcasts=6 vectors=4)
-ballast_kernel(conv_winograd_12x2 CLASSES cpu WIDE GENERATOR conv_winograd PARAMS broadcasts=12 vectors=2)
-ballast_kernel(conv_winograd_6x1 CLASSES cpu WIDE GENERATOR conv_winograd PARAMS broadcasts=6 vectors=1)
+foreach(tile 6x4 12x2 6x1)
+  string(REPLACE x ";" sizes ${tile})
+  list(GET sizes 0 broadcasts)
+  list(GET sizes 1 vectors)
+  ballast_kernel(conv_winograd_${tile} CLASSES cpu WIDE GENERATOR conv_winograd
+                 PARAMS broadcasts=${broadcasts} vectors=${vectors})
+  if(broadcasts EQUAL 6)
+    ballast_kernel(conv_winograd_weight_${tile} CLASSES cpu WIDE GENERATOR conv_winograd_weight
+                   PARAMS broadcasts=${broadcasts} vectors=${vectors})
+  endif()
+endforeach()
 foreach(wide depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
@@ -36,7 +44,7 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
   endforeach()
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
-foreach(helper winograd_weights plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
+foreach(helper winograd_filters plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()

@@ -1,0 +1,102 @@
+// Winograd's F(2x2, 3x3) for 3x3 convolutions without strides. With d a tile's 4x4 of x, two apart
+// from its neighbours', and w a window, its 2x2 results are
+//
+//   A' [(G w G') .* (B' d B)] A
+//
+//        1  0 -1  0        1   0   0        1  1  1  0
+//   B' = 0  1  1  0    G = 1/2 1/2 1/2  A' = 0  1 -1 -1
+//        0 -1  1  0        1/2 -1/2 1/2
+//        0  1  0 -1        0   0   1
+//
+// where .* is by element and summed over channels, which makes 16 products of matrices of it: tiles
+// by channels times channels by output channels (Lavin and Gray 2016, "Fast Algorithms for
+// Convolutional Neural Networks"). By the same identity the gradient towards w is
+//
+//   G' [(A dy A') .* (B' d B)] G
+//
+// summed over tiles, with dy a tile's 2x2 of the results' gradients. Needs Halide; stateless.
+#pragma once
+
+#include "kernels/conv/conv_recipe.h"
+
+#include <Halide.h>
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels::winograd {
+
+constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile
+
+using Halide::Expr;
+using Halide::strict_float;
+
+// Element i of B' d, A' m, G w, A dy and G' m, along one dimension.
+inline Expr spread(int i, const std::vector<Expr>& d) {
+  switch (i) {
+    case 0:
+      return strict_float(d[0] - d[2]);
+    case 1:
+      return strict_float(d[1] + d[2]);
+    case 2:
+      return strict_float(d[2] - d[1]);
+    default:
+      return strict_float(d[1] - d[3]);
+  }
+}
+inline Expr gather(int i, const std::vector<Expr>& m) {
+  return i == 0 ? strict_float(strict_float(m[0] + m[1]) + m[2])
+                : strict_float(strict_float(m[1] - m[2]) - m[3]);
+}
+inline Expr filter(int i, const std::vector<Expr>& w) {
+  switch (i) {
+    case 0:
+      return w[0];
+    case 1:
+      return strict_float(0.5f * strict_float(strict_float(w[0] + w[2]) + w[1]));
+    case 2:
+      return strict_float(0.5f * strict_float(strict_float(w[0] + w[2]) - w[1]));
+    default:
+      return w[2];
+  }
+}
+inline Expr gather_grad(int i, const std::vector<Expr>& dy) {
+  switch (i) {
+    case 0:
+      return dy[0];
+    case 1:
+      return strict_float(dy[0] + dy[1]);
+    case 2:
+      return strict_float(dy[0] - dy[1]);
+    default:
+      return -dy[1];
+  }
+}
+inline Expr filter_grad(int i, const std::vector<Expr>& m) {
+  switch (i) {
+    case 0:
+      return strict_float(m[0] + strict_float(0.5f * strict_float(m[1] + m[2])));
+    case 1:
+      return strict_float(0.5f * strict_float(m[1] - m[2]));
+    default:
+      return strict_float(strict_float(0.5f * strict_float(m[1] + m[2])) + m[3]);
+  }
+}
+
+// All of a transform of at(row, column), `side` rows and columns, to `results` of each: row by row.
+template <class Along, class At>
+std::vector<Expr> transformed(const Along& along, int results, int side, const At& at) {
+  std::vector<Expr> values;
+  for (int down = 0; down < results; ++down) {
+    std::vector<Expr> rows;
+    for (int column = 0; column < side; ++column) {
+      std::vector<Expr> of_column;
+      for (int row = 0; row < side; ++row) of_column.push_back(at(row, column));
+      rows.push_back(along(down, of_column));
+    }
+    for (int across = 0; across < results; ++across) values.push_back(along(across, rows));
+  }
+  return values;
+}
+
+}  // namespace ballast::kernels::winograd

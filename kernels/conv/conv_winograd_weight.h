@@ -1,0 +1,15 @@
+// Plans the weight gradient of 3x3 convolutions without strides by Winograd's algorithm for
+// CPU-class devices (conv_winograd_weight_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+// Whether it is one, of channels that fill vectors, and takes less time than in register tiles.
+bool is_winograd_weight_grad(const ConvConfig& config);
+
+// Operands as in conv.h. What is not finite makes NaN of all taps of its channels' windows.
+Plan plan_conv2d_weight_grad_winograd(const ConvConfig& config);
+
+}  // namespace ballast::kernels
