@@ -13,7 +13,8 @@ namespace ballast::kernels {
 // The convolution that all three plans refer to: x[batch, in_channels, height, width] with
 // w[out_channels, in_channels / groups, kernel_h, kernel_w] to y[batch, out_channels, out_h,
 // out_w]. Padding is zeros around x. Zeros that a kernel adds (padding, and between the strides of
-// dy) may be multiplied or not, so where they meet inf or NaN the result may be NaN.
+// dy) may be multiplied or not, so where they meet inf or NaN the result may be NaN; so may those
+// beside it where conv_winograd.h computes them.
 struct ConvConfig {
   int64_t batch = 0, in_channels = 0, height = 0, width = 0;
   int64_t out_channels = 0, kernel_h = 1, kernel_w = 1;
