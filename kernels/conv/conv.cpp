@@ -1,5 +1,6 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_patches.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
@@ -44,6 +45,17 @@ bool multiplies_planes(int64_t planes, const ConvConfig& c) {
          should_stream(DeviceClass::kCpu, planes, c.height * c.width, kStreamedBytes);
 }
 
+// Whether a CPU with wide registers computes a 1x1 with an epilogue in tiles of output channels,
+// where these fill them: as a product it has pixels in the lanes, and only tiles without an
+// epilogue have a narrow one for those that are left at the end of a plane. 256 channels of 14x14
+// with a bias 1.23 to 1.0 ms on a Zen 4, 512 of 7x7 1.23 to 1.08.
+bool is_better_in_channels(const ConvConfig& c, const ConvEpilogue& e) {
+  const bool is_plain = !e.has_bias && !e.has_relu && !e.has_residual;
+  const int64_t channels = c.out_channels / c.groups;
+  const ConvTile& tile = choose_conv_tile(channels, c.height * c.width);
+  return has_wide_registers() && !is_plain && tile.vectors >= 3 && channels % tile.lanes() == 0;
+}
+
 std::vector<HostArg> geometry(const ConvConfig& c) {
   std::vector<HostArg> args;
   for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
@@ -68,8 +80,10 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   const bool is_cpu = device_class == DeviceClass::kCpu;
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
   const bool multiplies = is_product(c, e);
-  if (is_cpu && is_planes(c) && !(multiplies && multiplies_planes(c.batch * c.out_channels, c))) {
-    return plan_conv2d_planes(c, e);
+  const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
+  if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
+  if (is_cpu && multiplies && !is_large && is_better_in_channels(c, e)) {
+    return plan_conv2d_tiles(c, e);
   }
   if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
