@@ -58,7 +58,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<int64_t>& axes, bool k
 
 struct Rule {
   const char* name;
-  const char* kind;  // of kernels::plan_reduce
+  const char* kind;  // of kernels::plan_reduce or plan_arg
   std::vector<DType> dtypes;
   bool allows_empty;  // has a value over zero elements
   bool is_arg;        // one axis, gives indices
@@ -94,6 +94,7 @@ OpDef reduction(const Rule& rule) {
     if (axes.empty()) {
       return kernels::plan_copy(device_class, input.dtype, {input.elements()}, {1});
     }
+    if (rule.is_arg) return kernels::plan_arg(device_class, rule.kind, input, axes[0]);
     return kernels::plan_reduce(device_class, rule.kind, input, axes, dense);
   };
   return op;

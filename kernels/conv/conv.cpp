@@ -45,15 +45,15 @@ bool multiplies_planes(int64_t planes, const ConvConfig& c) {
          should_stream(DeviceClass::kCpu, planes, c.height * c.width, kStreamedBytes);
 }
 
-// Whether a CPU with wide registers computes a 1x1 with an epilogue in tiles of output channels,
-// where these fill them: as a product it has pixels in the lanes, and only tiles without an
-// epilogue have a narrow one for those that are left at the end of a plane. 256 channels of 14x14
-// with a bias 1.23 to 1.0 ms on a Zen 4, 512 of 7x7 1.23 to 1.08.
-bool is_better_in_channels(const ConvConfig& c, const ConvEpilogue& e) {
-  const bool is_plain = !e.has_bias && !e.has_relu && !e.has_residual;
+// Whether a CPU has wide registers and output channels fill tiles of them. Then conv_tiles, which
+// reads x where it lies, is better than a product that needs x copied to rows (16x16 patches 3.2 to
+// 2.9 ms on a Zen 4), or whose lanes are pixels and with an epilogue have no narrow tile for those
+// left at the end of a plane (1x1 with a bias, 256 channels of 14x14 1.23 to 1.0, 512 of 7x7 1.23
+// to 1.08).
+bool are_channels_whole_tiles(const ConvConfig& c) {
   const int64_t channels = c.out_channels / c.groups;
-  const ConvTile& tile = choose_conv_tile(channels, c.height * c.width);
-  return has_wide_registers() && !is_plain && tile.vectors >= 3 && channels % tile.lanes() == 0;
+  const ConvTile& tile = choose_conv_tile(channels, c.out_h() * c.out_w());
+  return has_wide_registers() && tile.vectors >= 3 && channels % tile.lanes() == 0;
 }
 
 std::vector<HostArg> geometry(const ConvConfig& c) {
@@ -76,15 +76,17 @@ int64_t ConvConfig::out_w() const {
 // All three ask the files beside this one, in the order of the table in docs/kernels.md.
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
-  if (is_patches(c)) return plan_conv2d_patches(device_class, c, e);
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  const bool prefers_tiles = is_cpu && are_channels_whole_tiles(c);
+  if (is_patches(c)) {
+    return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
+  }
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
   const bool multiplies = is_product(c, e);
   const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
   if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
-  if (is_cpu && multiplies && !is_large && is_better_in_channels(c, e)) {
-    return plan_conv2d_tiles(c, e);
-  }
+  const bool is_plain = !e.has_bias && !e.has_relu && !e.has_residual;
+  if (multiplies && prefers_tiles && !is_large && !is_plain) return plan_conv2d_tiles(c, e);
   if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);

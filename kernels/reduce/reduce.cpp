@@ -1,3 +1,4 @@
+// Reductions over any axes, in as few launches as their order of additions allows.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/plan_builder.h"
@@ -242,32 +243,6 @@ std::vector<int64_t> strides_in_view(const Shape& input, const Shape& whole,
   return merged;
 }
 
-Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
-              int64_t axis) {
-  const AxisSplit view = split_around(input.shape, static_cast<size_t>(axis));
-  if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
-  const bool is_rows = view.inner == 1;
-  Recorder recorder;
-  if (is_rows && device_class == DeviceClass::kCpu && view.axis >= kLanes) {
-    const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
-    const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
-    recorder.call(kernel, device_class,
-                  {Operand{0, input.dtype, {view.axis, view.outer}, {1, view.axis}, {}},
-                   checked_int32(rows), Operand{1, DType::kI32, {view.outer}, {1}, {}}});
-    return recorder.finish();
-  }
-  // Rows lie across where there is no inner dimension.
-  const std::string kernel = fmt::format("{}_{}", kind, name_of(input.dtype));
-  const int64_t across = is_rows ? view.outer : view.inner, outer = is_rows ? 1 : view.outer;
-  const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
-  recorder.call(
-      kernel, device_class,
-      {Operand{
-           0, input.dtype, {across, view.axis, outer}, {between, step, view.inner * view.axis}, {}},
-       Operand{1, DType::kI32, {across, outer}, {1, across}, {}}});
-  return recorder.finish();
-}
-
 void check_mean(const std::string& kind, DType dtype) {
   if (kind == "mean" && dtype != DType::kF32) {
     fail(Code::kUnimplemented, "[mean] no kernel takes {}", name_of(dtype));
@@ -279,10 +254,6 @@ void check_mean(const std::string& kind, DType dtype) {
 Plan plan_reduce(DeviceClass device_class, const std::string& kind, const TensorType& input,
                  const std::vector<int64_t>& axes, const TensorType& output) {
   if (output.elements() == 0) return {};
-  if (kind == "argmax" || kind == "argmin") {
-    if (axes.size() != 1) fail(Code::kInvalidArgument, "[{}] takes one axis", kind);
-    return plan_arg(device_class, kind, input, axes[0]);
-  }
   check_mean(kind, input.dtype);
   return plan_groups({device_class, kind, input.dtype}, group_axes(input.shape, axes));
 }
@@ -316,39 +287,6 @@ Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
   return cached_jit_plan(key + kind + to_string(axes) + typed_text_of(chain), [&] {
     return plan_groups({device_class, kind, whole.dtype, &prologue}, group_axes(whole.shape, axes));
   });
-}
-
-Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis, bool is_exclusive,
-                 bool is_reverse) {
-  if (type.elements() == 0) return {};
-  const AxisSplit view = split_around(type.shape, static_cast<size_t>(axis));
-  const bool is_cpu = device_class == DeviceClass::kCpu;
-  const bool by_rows = is_cpu && view.inner == 1 && view.axis >= kLanes && size_of(type.dtype) == 4;
-  const std::string kernel =
-      fmt::format("cumsum_{}{}", by_rows ? "rows_" : "", name_of(type.dtype));
-  const auto operand = [&](uint32_t slot) {
-    if (by_rows) return Operand{slot, type.dtype, {view.axis, view.outer}, {1, view.axis}, {}};
-    return Operand{slot,
-                   type.dtype,
-                   {view.inner, view.axis, view.outer},
-                   {1, view.inner, view.inner * view.axis},
-                   {}};
-  };
-  std::vector<HostArg> args{operand(0)};
-  if (by_rows) args.emplace_back(operand(1));
-  args.insert(args.end(), {int32_t{is_exclusive}, int32_t{is_reverse}});
-  if (!by_rows) {
-    // Strips of some vectors, so that lines follow each other; four of them at least.
-    const int64_t lanes = is_cpu && view.inner >= kLanes ? kLanes : 1;
-    const int64_t vectors = ceil_div(view.inner, lanes);
-    const int64_t strips = std::max<int64_t>(ceil_div(4, view.outer), 1);
-    const int64_t chunk = is_cpu ? std::clamp<int64_t>(ceil_div(vectors, strips), 1, 16) : 64;
-    args.insert(args.end(), {checked_int32(lanes), checked_int32(chunk)});
-  }
-  args.emplace_back(operand(1));
-  Recorder recorder;
-  recorder.call(kernel, device_class, args);
-  return recorder.finish();
 }
 
 }  // namespace ballast::kernels

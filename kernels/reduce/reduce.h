@@ -9,17 +9,17 @@
 
 namespace ballast::kernels {
 
-// kind: "sum", "mean", "prod", "max", "min", "any", "all", "argmax" or "argmin".
+// kind: "sum", "mean", "prod", "max", "min", "any" or "all".
 //
-// `axes`: sorted, distinct, in range. argmax/argmin take one axis and give i32 (lowest index wins;
-// a NaN wins over numbers). The output is dense over the kept axes, whatever keep_dims says.
-// Empty reductions: sum 0, mean NaN, prod 1, any 0, all 1; max/min/arg* are refused by graph/ops.
+// `axes`: sorted, distinct, in range. The output is dense over the kept axes, whatever keep_dims
+// says. Empty reductions: sum 0, mean NaN, prod 1, any 0, all 1; max and min are refused by
+// graph/ops.
 Plan plan_reduce(DeviceClass device_class, const std::string& kind, const TensorType& input,
                  const std::vector<int64_t>& axes, const TensorType& output);
 
 // The same of what a chain of pointwise steps gives, compiled at run time: nothing lies between
-// them in memory. Not of argmax and argmin. The chain's one output is its last step. Slots: its
-// inputs, then the result. The bits of plan_fused and plan_reduce.
+// them in memory. The chain's one output is its last step. Slots: its inputs, then the result. The
+// bits of plan_fused and plan_reduce.
 Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
                        const FusedPointwise& chain, const std::vector<int64_t>& axes,
                        const TensorType& output);
@@ -28,6 +28,11 @@ Plan plan_fused_reduce(DeviceClass device_class, const std::string& kind,
 // would be rows or columns of less than a vector.
 bool is_fusable_before_reduction(const Shape& input, const Shape& whole,
                                  const std::vector<int64_t>& axes);
+
+// kind: "argmax" or "argmin", along `axis` (from 0), which has elements: i32. The lowest index
+// wins; a NaN wins over numbers.
+Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
+              int64_t axis);
 
 // Running sums along `axis` (from 0): of all elements up to this one, without it if `is_exclusive`,
 // from the end if `is_reverse`.

@@ -58,7 +58,7 @@ void check_arg(DType dtype, const AxisCase& one, const std::function<T(size_t)>&
       want.push_back(static_cast<int32_t>(arg_reference(is_max, in_line)));
     }
     for (DeviceClass c : kClasses) {
-      const Plan plan = plan_reduce(c, is_max ? "argmax" : "argmin", input.type, {one.axis}, type);
+      const Plan plan = plan_arg(c, is_max ? "argmax" : "argmin", input.type, one.axis);
       EXPECT_EQ(run_plan(plan, {input}, type).as<int32_t>(), want)
           << class_name(c) << " " << is_max << " " << name_of(dtype) << to_string(one.shape)
           << " over " << one.axis;
