@@ -5,7 +5,7 @@
 // source is narrower than a panel, its last lane is repeated.
 #include "kernels/hints.h"
 #include "kernels/lanes.h"
-#include "kernels/matmul/matmul_shuffle.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -115,7 +115,8 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
     block_at(part.x, part.y) = source_at(part.y, min(kb * kLanes + part.x, end - 1));
     block.update(0).vectorize(l);
     block.update(1).unscheduled();
-    const std::vector<Func> steps = transpose_16x16(block, l, r, {v, kb, p, z0, z1, z2});
+    const std::vector<Func> steps =
+        transpose_block(block, kLanes, sizeof(float), l, r, {v, kb, p, z0, z1, z2});
     panels(at) = steps.back()(at);
     for (int d = 0; d < source.dimensions(); ++d) source.dim(d).set_min(0);
     source.dim(0).set_stride(Expr());

@@ -2,7 +2,7 @@
 // matrix's rows; blocks of 16 x 16 are transposed in registers on the way, so that the matrix is
 // read once and an element stays the one chain over k that all matmul kernels promise.
 #include "kernels/matmul/matmul_kernel.h"
-#include "kernels/matmul/matmul_shuffle.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -36,7 +36,8 @@ class MatmulVector : public MatmulKernel<MatmulVector> {
     };
     Func block("block"), product("product"), staged("staged");
     block(l, r, v, kb, p, z0, z1, z2) = matrix(v * kLanes + r, kb * kLanes + l);
-    const std::vector<Func> steps = transpose_16x16(block, l, r, {v, kb, p, z0, z1, z2});
+    const std::vector<Func> steps =
+        transpose_block(block, kLanes, sizeof(float), l, r, {v, kb, p, z0, z1, z2});
     const RDom ks({{0, kLanes}, {0, whole}}, "k"), rest(0, k % kLanes, "rest");
     product(at) = 0.0f;
     product(at) = fma_f32(a(std::vector<Expr>{ks.y * kLanes + ks.x, 0} + batch),
