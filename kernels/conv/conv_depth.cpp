@@ -180,7 +180,8 @@ Operand channel_planes(uint32_t slot, const ConvConfig& c) {
 
 // The kernel for rows of so many vectors, and its first arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
-  const int64_t lanes = has_wide_registers() ? kVector : kVector / 2;
+  const bool is_wide = has_wide_registers() && !halves_wide_registers();
+  const int64_t lanes = is_wide ? kVector : kVector / 2;
   return fmt::format("{}_{}x{}", name, ceil_div(c.width, lanes), lanes);
 }
 std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {

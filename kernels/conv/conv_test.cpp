@@ -299,7 +299,13 @@ TEST(ConvLarge, TilesOfOtherCpus) {
   check(make({8, 11, 1, 17}, 64, 3, 1, 1));  // with channels in the lanes
   check(make({2, 48, 31, 31}, 64, 4, 3));    // pixels one by one, taps in two chunks
   check(make({2, 48, 7, 10}, 64, 4, 3));     // few of them
-  for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
+}
+
+TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
+  }
 }
 
 TEST(ConvLarge, OddShapes) {
