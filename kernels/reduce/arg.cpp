@@ -1,0 +1,40 @@
+// argmax and argmin: along rows by lanes, else across them.
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+#include "kernels/lanes.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+
+using device::Code;
+using device::fail;
+
+Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorType& input,
+              int64_t axis) {
+  const AxisSplit view = split_around(input.shape, static_cast<size_t>(axis));
+  if (view.outer * view.inner == 0) return {};
+  if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
+  const bool is_rows = view.inner == 1;
+  Recorder recorder;
+  if (is_rows && device_class == DeviceClass::kCpu && view.axis >= kLanes) {
+    const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
+    const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
+    recorder.call(kernel, device_class,
+                  {Operand{0, input.dtype, {view.axis, view.outer}, {1, view.axis}, {}},
+                   checked_int32(rows), Operand{1, DType::kI32, {view.outer}, {1}, {}}});
+    return recorder.finish();
+  }
+  // Rows lie across where there is no inner dimension.
+  const std::string kernel = fmt::format("{}_{}", kind, name_of(input.dtype));
+  const int64_t across = is_rows ? view.outer : view.inner, outer = is_rows ? 1 : view.outer;
+  const int64_t between = is_rows ? view.axis : 1, step = is_rows ? 1 : view.inner;
+  recorder.call(
+      kernel, device_class,
+      {Operand{
+           0, input.dtype, {across, view.axis, outer}, {between, step, view.inner * view.axis}, {}},
+       Operand{1, DType::kI32, {across, outer}, {1, across}, {}}});
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels

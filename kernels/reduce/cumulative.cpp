@@ -1,0 +1,43 @@
+// Running sums: rows by blocks that are transposed, other lines side by side.
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+#include "kernels/lanes.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+
+Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis, bool is_exclusive,
+                 bool is_reverse) {
+  if (type.elements() == 0) return {};
+  const AxisSplit view = split_around(type.shape, static_cast<size_t>(axis));
+  const bool is_cpu = device_class == DeviceClass::kCpu;
+  const bool by_rows = is_cpu && view.inner == 1 && view.axis >= kLanes && size_of(type.dtype) == 4;
+  const std::string kernel =
+      fmt::format("cumsum_{}{}", by_rows ? "rows_" : "", name_of(type.dtype));
+  const auto operand = [&](uint32_t slot) {
+    if (by_rows) return Operand{slot, type.dtype, {view.axis, view.outer}, {1, view.axis}, {}};
+    return Operand{slot,
+                   type.dtype,
+                   {view.inner, view.axis, view.outer},
+                   {1, view.inner, view.inner * view.axis},
+                   {}};
+  };
+  std::vector<HostArg> args{operand(0)};
+  if (by_rows) args.emplace_back(operand(1));
+  args.insert(args.end(), {int32_t{is_exclusive}, int32_t{is_reverse}});
+  if (!by_rows) {
+    // Strips of some vectors, so that lines follow each other; four of them at least.
+    const int64_t lanes = is_cpu && view.inner >= kLanes ? kLanes : 1;
+    const int64_t vectors = ceil_div(view.inner, lanes);
+    const int64_t strips = std::max<int64_t>(ceil_div(4, view.outer), 1);
+    const int64_t chunk = is_cpu ? std::clamp<int64_t>(ceil_div(vectors, strips), 1, 16) : 64;
+    args.insert(args.end(), {checked_int32(lanes), checked_int32(chunk)});
+  }
+  args.emplace_back(operand(1));
+  Recorder recorder;
+  recorder.call(kernel, device_class, args);
+  return recorder.finish();
+}
+
+}  // namespace ballast::kernels
