@@ -13,7 +13,8 @@ namespace {
 
 // Bodies are OpenCL C. `portable` is for FLOATS, with INTS and WORDS of as many lanes; `avx512` for
 // float16, where the compiler has the instructions. There other types go through a float16 too: an
-// element has the same bits whatever it is in.
+// element has the same bits whatever it is in. A function of integers is portable only: of INTS, with
+// WORDS unsigned, and ANY(condition).
 struct Function {
   std::string_view name;
   std::array<std::string_view, 3> parameters;
@@ -133,7 +134,23 @@ constexpr Function kFunctions[] = {
      "  vector value = __builtin_astype(x, vector), part = __builtin_astype(fraction, vector);\n"
      "  value = __builtin_ia32_getexpps512_mask(value, value, 65535, 4);\n"
      "  part = __builtin_ia32_getexpps512_mask(part, part, 65535, 4);\n"
-     "  return __builtin_astype(value - part, float16);\n"}};
+     "  return __builtin_astype(value - part, float16);\n"},
+    // x^y of integers: by squaring, as long as a lane has bits of y left. Where y is negative its
+    // parity counts, of 1 and -1; the power of others is 0.
+    {"ballast_power",
+     {"x", "y"},
+     "  WORDS base = as_WORDS(x), left = as_WORDS(y), zero = (WORDS)(0), one = (WORDS)(1);\n"
+     "  WORDS power = (y < (INTS)(0)) & ((base + one & ~(one + one)) != zero) ? zero : one;\n"
+     "  left = y < (INTS)(0) ? left & one : left;\n"
+     "  while (ANY(left != zero)) {\n"
+     "    power = (left & one) != zero ? power * base : power;\n"
+     "    base *= base;\n"
+     "    left >>= one;\n"
+     "  }\n"
+     "  return as_INTS(power);\n",
+     {}}};
+
+bool is_of_floats(const Function& function) { return !function.avx512.empty(); }
 
 // "type name_type(type x, type y) {\n"
 std::string signature(const Function& function, const std::string& type) {
@@ -159,7 +176,18 @@ std::string through_whole_vector(const Function& function, const std::string& la
   return fmt::format("{}.s{};\n", call, std::string_view("01234567").substr(0, count));
 }
 
+std::string definition_of_integers(const Function& function, const std::string& type) {
+  const size_t lanes = type.find_first_of("0123456789");
+  std::string body(function.portable);
+  replace_all(body, "INTS", type);
+  replace_all(body, "WORDS", type[0] == 'u' ? type : "u" + type);
+  // Of a scalar condition `any` reads the sign.
+  replace_all(body, "ANY(", lanes == std::string::npos ? "(" : "any(");
+  return fmt::format("{}{}}}\n", signature(function, type), body);
+}
+
 std::string definition(const Function& function, const std::string& type) {
+  if (!is_of_floats(function)) return definition_of_integers(function, type);
   const std::string lanes = type.substr(std::string_view("float").size());
   std::string portable(function.portable);
   replace_all(portable, "FLOATS", type);
@@ -177,7 +205,7 @@ std::string definition(const Function& function, const std::string& type) {
 }  // namespace
 
 void define_functions(std::string& text) {
-  bool has_any = false;
+  bool needs_condition = false;
   for (const Function& function : kFunctions) {
     const std::string call = fmt::format("{}(", function.name);
     std::set<std::string> types;
@@ -188,13 +216,16 @@ void define_functions(std::string& text) {
       text.insert(at, "_" + type);
     }
     if (types.empty()) continue;
-    has_any = true;
-    types.erase("float16");  // comes first, as others call it
-    std::string definitions = definition(function, "float16");
+    std::string definitions;
+    if (is_of_floats(function)) {
+      needs_condition = true;
+      types.erase("float16");  // comes first, as others call it
+      definitions = definition(function, "float16");
+    }
     for (const std::string& type : types) definitions += definition(function, type);
     text.insert(text.find("\n// Address spaces") + 1, definitions);
   }
-  if (has_any) text.insert(0, kCondition);
+  if (needs_condition) text.insert(0, kCondition);
 }
 
 }  // namespace ballast::kernels

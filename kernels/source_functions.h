@@ -1,5 +1,6 @@
-// The functions of floats that kernels' arithmetic calls where the best way is a matter of the
-// CPU's instructions, which the compiler of the OpenCL source knows and Halide does not.
+// The functions that kernels' arithmetic calls where the best way is a matter of the CPU's
+// instructions, which the compiler of the OpenCL source knows and Halide does not, or a loop, which
+// no expression of Halide's is.
 #pragma once
 
 #include <string>

@@ -274,6 +274,21 @@ TEST(StatisticsTest, SumsOfSmallTypesCountInI32) {
   const Tensor floats = ops::cast(bytes, DType::kF32);
   const Tensor truths = ops::greater(floats, floats);
   EXPECT_EQ(ops::reduce_sum(ops::logical_not(truths)).item<int32_t>(), 3);
+  EXPECT_EQ(ops::reduce_prod(bytes).item<int32_t>(), 1000000);
+  EXPECT_EQ(ops::cumsum(bytes, 0).to_host<int32_t>(), (std::vector<int32_t>{200, 300, 350}));
+}
+
+TEST(StatisticsTest, QuotientsOfIntegersAreFloats) {
+  const Tensor a = Tensor::from_host<int32_t>({7, -7, 1, 0}, {4}),
+               b = Tensor::from_host<int32_t>({2, 2, 0, 0}, {4});
+  const auto quotients = (a / b).to_host<float>();
+  EXPECT_EQ(quotients[0], 3.5f);
+  EXPECT_EQ(quotients[1], -3.5f);
+  EXPECT_EQ(quotients[2], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(quotients[3]));
+  EXPECT_EQ((a / 2).to_host<float>()[0], 3.5f);
+  EXPECT_EQ((7 / b).to_host<float>()[0], 3.5f);
+  EXPECT_EQ((a / 0.5).to_host<float>()[0], 14.0f);
 }
 
 }  // namespace

@@ -79,7 +79,18 @@ Tensor bitwise_not(const Operand& x) {
 Tensor add(const Operand& a, const Operand& b) { return binary("add", a, b); }
 Tensor sub(const Operand& a, const Operand& b) { return binary("sub", a, b); }
 Tensor mul(const Operand& a, const Operand& b) { return binary("mul", a, b); }
-Tensor div(const Operand& a, const Operand& b) { return binary("div", a, b); }
+// Of integers a true division: f32, as with numpy a float.
+Tensor div(const Operand& a, const Operand& b) {
+  CallScope scope(a.where());
+  const auto is_whole = [](const Operand& x) {
+    return x.is_number() || !is_float(x.given()->dtype());
+  };
+  if (!is_whole(a) || !is_whole(b)) return binary("div", a, b);
+  const auto real = [](const Operand& x) {
+    return x.is_number() ? x : Operand(cast(x, DType::kF32));
+  };
+  return binary("div", real(a), real(b));
+}
 Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", a, b); }
 Tensor pow(const Operand& a, const Operand& b) { return binary("pow", a, b); }

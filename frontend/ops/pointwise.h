@@ -63,7 +63,7 @@ Tensor floor(const Operand& x);
 Tensor add(const Operand& a, const Operand& b);
 Tensor sub(const Operand& a, const Operand& b);
 Tensor mul(const Operand& a, const Operand& b);
-Tensor div(const Operand& a, const Operand& b);
+Tensor div(const Operand& a, const Operand& b);  // of integers f32
 Tensor maximum(const Operand& a, const Operand& b);
 Tensor minimum(const Operand& a, const Operand& b);
 Tensor pow(const Operand& a, const Operand& b);

@@ -20,6 +20,12 @@ Tensor reduce(const char* name, const Operand& x, const Axes& axes, bool keep_di
                          x.where())[0];
 }
 
+// Truth values and bytes are counted and multiplied in i32.
+Tensor widened(const Operand& x) {
+  const DType dtype = x.tensor().dtype();
+  return dtype == DType::kBool || dtype == DType::kU8 ? cast(x, DType::kI32) : x.tensor();
+}
+
 Tensor arg_reduce(const char* name, const Operand& x, int64_t axis, bool keep_dims) {
   Tensor tensor = x.tensor();
   Attrs attrs = {{"axis", from_start(axis, tensor.rank())}};
@@ -30,11 +36,8 @@ Tensor arg_reduce(const char* name, const Operand& x, int64_t axis, bool keep_di
 }  // namespace
 
 Tensor reduce_sum(const Operand& x, const Axes& axes, bool keep_dims) {
-  const DType dtype = x.tensor().dtype();
-  if (dtype == DType::kBool || dtype == DType::kU8) {
-    return reduce("reduce_sum", cast(x, DType::kI32), axes, keep_dims);
-  }
-  return reduce("reduce_sum", x, axes, keep_dims);
+  CallScope scope(x.where());
+  return reduce("reduce_sum", widened(x), axes, keep_dims);
 }
 Tensor reduce_mean(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce("reduce_mean", x, axes, keep_dims);
@@ -46,7 +49,8 @@ Tensor reduce_min(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce("reduce_min", x, axes, keep_dims);
 }
 Tensor reduce_prod(const Operand& x, const Axes& axes, bool keep_dims) {
-  return reduce("reduce_prod", x, axes, keep_dims);
+  CallScope scope(x.where());
+  return reduce("reduce_prod", widened(x), axes, keep_dims);
 }
 Tensor reduce_any(const Operand& x, const Axes& axes, bool keep_dims) {
   CallScope scope(x.where());
@@ -92,7 +96,8 @@ Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_dims) {
 }
 
 Tensor cumsum(const Operand& x, int64_t axis, bool exclusive, bool reverse) {
-  Tensor tensor = x.tensor();
+  CallScope scope(x.where());
+  Tensor tensor = widened(x);
   return apply_primitive("cumsum", {tensor},
                          {{"axis", from_start(axis, tensor.rank())},
                           {"exclusive", int64_t{exclusive}},

@@ -165,7 +165,6 @@ OpDef cumsum() {
 
 std::vector<OpDef> reduce_ops() {
   const std::vector<DType> f32{DType::kF32}, booleans{DType::kBool};
-  const std::vector<DType> f32_i32{DType::kF32, DType::kI32};
   const std::vector<DType> sums{DType::kF32, DType::kI32, DType::kI64};
   const std::vector<DType> ordered{DType::kF32, DType::kI32, DType::kI64, DType::kU8};
   std::vector<OpDef> ops;
@@ -174,11 +173,11 @@ std::vector<OpDef> reduce_ops() {
            Rule{"reduce_mean", "mean", f32, true, false},
            Rule{"reduce_max", "max", ordered, false, false},
            Rule{"reduce_min", "min", ordered, false, false},
-           Rule{"reduce_prod", "prod", f32_i32, true, false},
+           Rule{"reduce_prod", "prod", sums, true, false},
            Rule{"reduce_any", "any", booleans, true, false},
            Rule{"reduce_all", "all", booleans, true, false},
-           Rule{"argmax", "argmax", f32_i32, false, true},
-           Rule{"argmin", "argmin", f32_i32, false, true},
+           Rule{"argmax", "argmax", ordered, false, true},
+           Rule{"argmin", "argmin", ordered, false, true},
        }) {
     ops.push_back(reduction(rule));
   }

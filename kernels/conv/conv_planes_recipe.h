@@ -42,7 +42,7 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   Input<int> last_lane{"last_lane"};  // of the vectors of a row of results
   // Channels are shared out among `parts` work-groups per block.
   Input<int> parts{"parts"}, tiles_per_part{"tiles_per_part"};
-  Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all; of conv_plane_channels
+  Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all; conv_winograd's channels
   Input<Buffer<float, 5>> in{"in"};     // (x, y, channel, group, n)
   Input<Buffer<float, 4>> weights{"weights"};  // (row, tap, tile, group)
   EpilogueInputs<2, 5> epilogue;               // its channel: (channel, group)

@@ -1,74 +1,8 @@
-#include "kernels/conv/conv_problem.h"
-#include "kernels/conv/conv_winograd.h"
-#include "kernels/conv/conv_winograd_weight.h"
+#include "kernels/conv/conv_reference.h"
 #include "kernels/registers.h"
-#include "kernels/test_support.h"
 
 namespace ballast::kernels::testing {
 namespace {
-
-Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
-Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(), c.out_w()}; }
-Shape w_shape(const ConvConfig& c) {
-  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
-}
-
-// Calls f(offset in x, offset in w, offset in y) for every product of the convolution that does not
-// fall on padding.
-template <class F>
-void for_each_product(const ConvConfig& c, const F& f) {
-  const int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
-  for (int64_t n = 0; n < c.batch; ++n) {
-    for (int64_t o = 0; o < c.out_channels; ++o) {
-      for (int64_t y = 0; y < c.out_h(); ++y) {
-        for (int64_t x = 0; x < c.out_w(); ++x) {
-          const int64_t at_y = ((n * c.out_channels + o) * c.out_h() + y) * c.out_w() + x;
-          for (int64_t ci = 0; ci < group_in; ++ci) {
-            for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
-              const int64_t iy = y * c.stride_h + ky * c.dilation_h - c.top;
-              if (iy < 0 || iy >= c.height) continue;
-              for (int64_t kx = 0; kx < c.kernel_w; ++kx) {
-                const int64_t ix = x * c.stride_w + kx * c.dilation_w - c.left;
-                if (ix < 0 || ix >= c.width) continue;
-                const int64_t channel = o / group_out * group_in + ci;
-                f(((n * c.in_channels + channel) * c.height + iy) * c.width + ix,
-                  ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w + kx, at_y);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-std::string name_of(const ConvConfig& c) {
-  return fmt::format("x {} w {} y {} stride {},{} pad {},{},{},{} dilation {},{} groups {}",
-                     to_string(x_shape(c)), to_string(w_shape(c)), to_string(y_shape(c)),
-                     c.stride_h, c.stride_w, c.top, c.bottom, c.left, c.right, c.dilation_h,
-                     c.dilation_w, c.groups);
-}
-
-// |got - want| <= rounding of `terms` products whose absolute values sum to `magnitude`.
-void expect_near(const std::vector<float>& got, const std::vector<double>& want,
-                 const std::vector<double>& magnitude, int64_t terms, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size());
-  const double rounding = (terms + 4) * std::numeric_limits<float>::epsilon() / 2;
-  size_t wrong = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    wrong += !(std::fabs(got[i] - want[i]) <= rounding * magnitude[i] + 1e-30);
-  }
-  EXPECT_EQ(wrong, 0u) << what;
-}
-
-struct Totals {
-  std::vector<double> value, magnitude;
-  explicit Totals(int64_t n) : value(n), magnitude(n) {}
-  void add(int64_t at, double product) {
-    value[at] += product;
-    magnitude[at] += std::fabs(product);
-  }
-};
 
 // y, dx and dw of one convolution against loops in double precision.
 void check(const ConvConfig& c) {
@@ -92,20 +26,6 @@ void check(const ConvConfig& c) {
                 dw.magnitude, c.batch * c.out_h() * c.out_w(), "dw of " + what);
   }
 }
-
-ConvConfig make(Shape x, int64_t out_channels, int64_t kernel, int64_t stride = 1, int64_t pad = 0,
-                int64_t dilation = 1, int64_t groups = 1) {
-  ConvConfig c;
-  c.batch = x[0], c.in_channels = x[1], c.height = x[2], c.width = x[3];
-  c.out_channels = out_channels;
-  c.kernel_h = c.kernel_w = kernel;
-  c.stride_h = c.stride_w = stride;
-  c.top = c.bottom = c.left = c.right = pad;
-  c.dilation_h = c.dilation_w = dilation;
-  c.groups = groups;
-  return c;
-}
-
 TEST(Conv, SmallShapes) {
   check(make({1, 1, 1, 1}, 1, 1));
   check(make({2, 3, 5, 4}, 2, 3));
@@ -135,163 +55,6 @@ TEST(Conv, ChannelsInTheLanes) {
   const Plan plan = plan_conv2d(DeviceClass::kCpu, c, {});
   expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 99, name_of(c));
 }
-
-// What Winograd's algorithm adds up, all parts taken positive: magnitudes of B' d B, G w G' and A
-// dy A', of a tile's 16 elements, and of G' m G.
-constexpr int kSpread[4][4] = {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
-constexpr double kFilter[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}};
-constexpr int kGather[4][2] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
-
-// Element (i, j) of a transform whose magnitudes are `row` of each side's, of at(row, column).
-template <class T, int N, class At>
-double element_of(const T (&rows)[4][N], int64_t i, int64_t j, const At& at) {
-  double sum = 0;
-  for (int64_t a = 0; a < N; ++a) {
-    for (int64_t b = 0; b < N; ++b) {
-      if (rows[i][a] != 0 && rows[j][b] != 0) sum += rows[i][a] * rows[j][b] * at(a, b);
-    }
-  }
-  return sum;
-}
-
-// |value| of element (row, column) of plane `which`, 0 outside of it.
-double inside(const std::vector<float>& values, int64_t which, int64_t height, int64_t width,
-              int64_t row, int64_t column) {
-  if (row < 0 || row >= height || column < 0 || column >= width) return 0;
-  return std::fabs(values[(which * height + row) * width + column]);
-}
-
-// By element of y (or of dx, of dy and the flipped window); and whether the tile's input, or its
-// window, has what is not finite.
-struct OfTiles {
-  std::vector<double> magnitude;
-  std::vector<bool> may_be_nan;
-};
-
-OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
-  OfTiles result;
-  for (int64_t at = 0; at < p.batch * p.groups * p.outputs * p.out_h * p.out_w; ++at) {
-    const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
-                  o = at / p.out_w / p.out_h % p.outputs,
-                  sample = at / p.out_w / p.out_h / p.outputs;
-    const int64_t top = row / 2 * 2 - p.top, left = column / 2 * 2 - p.left;
-    double sum = 0;
-    for (int64_t c = 0; c < p.inputs; ++c) {
-      const auto input = [&](int64_t i, int64_t j) {
-        return inside(x, sample * p.inputs + c, p.in_h, p.in_w, top + i, left + j);
-      };
-      const auto window = [&](int64_t i, int64_t j) {
-        return std::fabs(w[sample % p.groups * p.group_step + o * p.out_step + c * p.in_step +
-                           p.first_tap + (i * 3 + j) * p.tap_step]);
-      };
-      // The three rows and columns of elements that a result is made of.
-      for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
-        for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
-          sum += element_of(kSpread, i, j, input) * element_of(kFilter, i, j, window);
-        }
-      }
-    }
-    result.magnitude.push_back(sum);
-    result.may_be_nan.push_back(!std::isfinite(sum));
-  }
-  return result;
-}
-
-// The same by element of dw.
-std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<float>& dy,
-                                         const std::vector<float>& x) {
-  const int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
-  std::vector<double> result;
-  for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
-    const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
-    double elements[16] = {};
-    for (int64_t n = 0; n < c.batch; ++n) {
-      for (int64_t row = 0; row < c.out_h(); row += 2) {
-        for (int64_t column = 0; column < c.out_w(); column += 2) {
-          const auto input = [&](int64_t i, int64_t j) {
-            return inside(x, n * c.in_channels + from, c.height, c.width, row - c.top + i,
-                          column - c.left + j);
-          };
-          const auto gradient = [&](int64_t i, int64_t j) {
-            return inside(dy, n * c.out_channels + o, c.out_h(), c.out_w(), row + i, column + j);
-          };
-          for (int e = 0; e < 16; ++e) {
-            elements[e] += element_of(kSpread, e / 4, e % 4, input) *
-                           element_of(kGather, e / 4, e % 4, gradient);
-          }
-        }
-      }
-    }
-    for (int tap = 0; tap < 9; ++tap) {
-      double sum = 0;
-      for (int e = 0; e < 16; ++e) {
-        sum += kFilter[e / 4][tap / 3] * kFilter[e % 4][tap % 3] * elements[e];
-      }
-      result.push_back(sum);
-    }
-  }
-  return result;
-}
-
-// Numbers of very different sizes, so that a tile's may be far larger than a window's.
-HostTensor uneven_f32(const Shape& shape, int seed) {
-  std::vector<float> values = random_f32(shape, seed).as<float>();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], i * 7 % 23 - 11);
-  return f32(shape, values);
-}
-
-// y, dx and dw by Winograd's algorithm, whoever else would compute them faster.
-void check_winograd(const ConvConfig& c) {
-  const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
-                   dy = uneven_f32(y_shape(c), 3);
-  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
-  Totals y(dyv.size()), dx(xv.size()), dw(wv.size());
-  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-    y.add(at_y, double{xv[at_x]} * wv[at_w]);
-    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
-    dw.add(at_w, double{dyv[at_y]} * xv[at_x]);
-  });
-  expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value,
-              of_tiles(forward_problem(c), xv, wv).magnitude, c.in_channels / c.groups + 8,
-              "y of " + name_of(c));
-  expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
-              of_tiles(input_grad_problem(c), dyv, wv).magnitude, c.out_channels / c.groups + 8,
-              "dx of " + name_of(c));
-  expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(), dw.value,
-              magnitude_of_weights(c, dyv, xv), c.batch * c.out_h() * c.out_w() / 4 + 16,
-              "dw of " + name_of(c));
-}
-
-TEST(Conv, Winograd) {
-  check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
-  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
-}
-
-TEST(ConvLarge, Winograd) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
-    const RegistersScope scope(registers);
-    check_winograd(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
-    check_winograd(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
-    check_winograd(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
-    check_winograd(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
-    check_winograd(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
-    ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
-    lopsided.top = 1, lopsided.right = 2;
-    check_winograd(lopsided);
-  }
-}
-
-TEST(ConvLarge, WinogradIsTakenWhereItIsFaster) {
-  EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1)));
-  EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
-  EXPECT_TRUE(is_winograd_weight_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
-  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
-  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
-  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
-  EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
-  EXPECT_FALSE(is_winograd(make({8, 64, 3, 3}, 64, 3, 1, 1)));  // one tile and a half
-}
-
 // Each kind of kernel in the tiles that this machine does not choose.
 TEST(ConvLarge, TilesOfOtherCpus) {
   const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
@@ -435,16 +198,6 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     for (const ConvEpilogue& e : all) check_epilogue(c, e);
   }
 }
-
-// Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
-// around x and dy, between the elements of dy where there are strides, and in windows of whole
-// phases. So NaN is a result as well where such a zero may meet what is not finite.
-struct Marked {
-  std::vector<double> value;
-  std::vector<bool> may_be_nan;
-  explicit Marked(size_t n) : value(n), may_be_nan(n) {}
-};
-
 // For every element of x, window of y and tap of a group's channel, taps of the phases beside the
 // window included: f(offset in x or -1, offset in w or -1, offset in y or -1), if one is -1.
 template <class F>
@@ -481,21 +234,6 @@ void for_each_zero(const ConvConfig& c, const F& f) {
     }
   }
 }
-
-// Sums of up to 30000 products below 1.
-void expect_marks(const std::vector<float>& got, const Marked& want, const std::string& what) {
-  ASSERT_EQ(got.size(), want.value.size());
-  size_t wrong = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double wanted = want.value[i];
-    const bool is_same = std::isfinite(wanted) ? std::fabs(got[i] - wanted) <= 1e-2
-                         : std::isnan(wanted)  ? std::isnan(got[i])
-                                               : got[i] == wanted;
-    wrong += !is_same && !(want.may_be_nan[i] && std::isnan(got[i]));
-  }
-  EXPECT_EQ(wrong, 0u) << what;
-}
-
 // Infinities of both signs and a NaN, in one operand at a time.
 void check_not_finite(const ConvConfig& c) {
   const Shape shapes[] = {x_shape(c), w_shape(c), y_shape(c)};
@@ -559,28 +297,6 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));  // patches
   check_not_finite(make({2, 64, 16, 16}, 32, 1));    // a product
 }
-
-// What is not finite reaches its windows' results, and of others those of the same tiles at most.
-TEST(ConvLarge, WhatIsNotFiniteStaysInWinogradsTiles) {
-  const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
-  for (int which = 0; which < 2; ++which) {
-    std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
-                                                random_f32(w_shape(c), 2).as<float>()};
-    std::vector<float>& marked = operands[which];
-    marked[marked.size() / 2] = INFINITY;
-    marked[marked.size() - 1] = NAN;
-    const std::vector<float>&x = operands[0], &w = operands[1];
-    Marked y(elements_of(y_shape(c)));
-    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-      y.value[at_y] += double{x[at_x]} * w[at_w];
-    });
-    y.may_be_nan = of_tiles(forward_problem(c), x, w).may_be_nan;
-    const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
-                              TensorType{DType::kF32, y_shape(c)});
-    expect_marks(got.as<float>(), y, fmt::format("operand {}", which));
-  }
-}
-
 // Vectors that hold the end of a row and the beginning of the next.
 void check_nan_at_the_end_of_a_row(int width) {
   const ConvConfig c = make({1, 1, 8, width}, 1, 3, 1, 1, 1, 1);

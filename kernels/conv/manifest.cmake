@@ -49,4 +49,4 @@ foreach(helper winograd_filters plane_weights phase_weights pack pack_columns ch
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()
 
-ballast_oclgrind_filter(Conv.*)
+ballast_oclgrind_filter(Conv.* ConvWinograd.*)

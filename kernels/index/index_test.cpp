@@ -84,13 +84,19 @@ std::vector<uint32_t> bits_of(std::vector<float> values) {
   }
   return f32({static_cast<int64_t>(values.size())}, values).as<uint32_t>();
 }
-std::vector<uint32_t> bits_of(const std::vector<int32_t>& values) {
-  return {values.begin(), values.end()};
+template <class T>
+std::vector<T> bits_of(const std::vector<T>& whole) {
+  return whole;
 }
 
 HostTensor numbers_for(DType dtype, const Shape& shape, uint32_t seed) {
   const HostTensor floats = random_f32(shape, seed);
   if (dtype == DType::kF32) return floats;
+  if (dtype == DType::kI64) {
+    std::vector<int64_t> wide;
+    for (float x : floats.as<float>()) wide.push_back(static_cast<int64_t>(x * 5e14));
+    return HostTensor(dtype, shape, wide);
+  }
   std::vector<int32_t> values;
   for (float x : floats.as<float>()) values.push_back(static_cast<int32_t>(x * 500000));
   return i32(shape, values);
@@ -214,6 +220,7 @@ TEST(Index, ScatterAddsOfOtherTypes) {
   for (const Case& c : kRowCases) {
     check_scatter<float, int64_t>(c, Picks::kRows, DType::kF32, DType::kI64, false);
     check_scatter<int32_t, int32_t>(c, Picks::kRows, DType::kI32, DType::kI32, true);
+    check_scatter<int64_t, int32_t>(c, Picks::kRows, DType::kI64, DType::kI32, true);
   }
   for (const Case& c : kElementCases) {
     if (is_simulated()) break;  // the kernels are those of rows

@@ -11,9 +11,10 @@ using Halide::select;
 using Halide::UInt;
 
 namespace ballast::kernels {
-namespace {
 
 using Halide::Internal::Call;
+
+namespace {
 
 // OpenCL's relational functions give 1 for a scalar and -1 per lane of a vector.
 Expr relation(const char* function, const Expr& a, const Expr& b) {
@@ -136,6 +137,11 @@ Expr wrapped_sub(const Expr& a, const Expr& b) {
 
 Expr wrapped_mul(const Expr& a, const Expr& b) {
   return must_wrap(a) ? cast(a.type(), unsigned_of(a) * unsigned_of(b)) : a * b;
+}
+
+Expr power(const Expr& a, const Expr& b) {
+  if (a.type().is_float()) return pow_f32(a, b);
+  return Call::make(a.type(), "ballast_power", {a, b}, Call::PureExtern);
 }
 
 Expr left_shift(const Expr& a, const Expr& b) {

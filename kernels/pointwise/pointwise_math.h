@@ -77,6 +77,9 @@ Halide::Expr gelu_tanh_f32(const Halide::Expr& x);
 Halide::Expr gelu_slope_f32(const Halide::Expr& x);
 Halide::Expr gelu_tanh_slope_f32(const Halide::Expr& x);
 
+// Floats: pow_f32. Integers modulo 2^bits; a negative power of what is not 1 or -1 is 0.
+Halide::Expr power(const Halide::Expr& a, const Halide::Expr& b);
+
 // Integers modulo 2^bits, also where several steps become one expression; floats as they are.
 Halide::Expr wrapped_add(const Halide::Expr& a, const Halide::Expr& b);
 Halide::Expr wrapped_sub(const Halide::Expr& a, const Halide::Expr& b);

@@ -1,5 +1,5 @@
 # Reductions: a mean is a divided sum
-foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 max:f32 max:i32 max:i64
+foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 prod:i64 max:f32 max:i32 max:i64
             max:u8 min:f32 min:i32 min:i64 min:u8 any:bool all:bool)
   string(REPLACE ":" ";" row ${row})
   list(GET row 0 kind)
@@ -10,7 +10,7 @@ foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 max:f32 max:i32 max:i64
   endforeach()
 endforeach()
 
-foreach(dtype f32 i32)
+foreach(dtype f32 i32 i64 u8)
   foreach(kind argmax argmin)
     ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
     ballast_kernel(${kind}_rows_${dtype} GENERATOR arg_rows CLASSES cpu

@@ -95,6 +95,11 @@ TEST(Reduce, ArgMaxAndArgMinOfIntegers) {
              : i % 1000 == 998 ? L::min()
                                : static_cast<int>(i * 37 % 13);
     });
+    check_arg<int64_t>(DType::kI64, one, [](size_t i) {
+      return (static_cast<int64_t>(i * 37 % 13) - 6) * (int64_t{1} << 40);
+    });
+    check_arg<uint8_t>(DType::kU8, one,
+                       [](size_t i) { return static_cast<uint8_t>(i * 37 % 251); });
     for (int32_t all : {L::min(), L::max()}) {
       if (elements(one.shape) < 1000)
         check_arg<int32_t>(DType::kI32, one, [&](size_t) { return all; });

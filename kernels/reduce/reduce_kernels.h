@@ -24,11 +24,11 @@ inline Halide::Expr reduction_start(const std::string& kind, const Halide::Type&
   return type.is_float() ? Expr(INFINITY) : type.max();
 }
 
-// NaN wins in max and min.
+// NaN wins in max and min; integers wrap.
 inline Halide::Expr reduction_fold(const std::string& kind, const Halide::Expr& total,
                                    const Halide::Expr& value) {
-  if (kind == "sum") return strict_float(total + value);
-  if (kind == "prod") return strict_float(total * value);
+  if (kind == "sum") return strict_float(wrapped_add(total, value));
+  if (kind == "prod") return strict_float(wrapped_mul(total, value));
   if (kind == "any") return max(total, value);
   if (kind == "all") return min(total, value);
   const Halide::Expr better = kind == "max" ? lt(total, value) : lt(value, total);

@@ -235,6 +235,9 @@ TEST(Reduce, Integers) {
   check_whole<int32_t>(DType::kI32, {"prod"}, [](size_t i) { return i % 3 ? 1 : -1; });
   check_whole<int64_t>(DType::kI64, {"sum", "max", "min"},
                        [&](size_t i) { return (hash(i) - 64) * (int64_t{1} << 30); });
+  check_whole<int64_t>(DType::kI64, {"prod"}, [](size_t i) {
+    return i == 5 ? int64_t{3} << 40 : i % 3 ? 1 : -1;
+  });
   check_whole<uint8_t>(DType::kU8, {"max", "min"},
                        [&](size_t i) { return static_cast<uint8_t>(3 + 2 * hash(i)); });
 }

@@ -150,7 +150,10 @@ void add_sums(OpFamilies& table) {
             true);
   table.add("index_add", {real({3, 40}, -2, 2), numbers({70}, 40, true), real({3, 70}, -2, 2)},
             axis(1));
-  table.add("index_add", {whole({6, 33}, 9), numbers({20}, 6), whole({20, 33}, 9)}, axis(0));
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    table.add("index_add", {whole({6, 33}, 9, dtype), numbers({20}, 6), whole({20, 33}, 9, dtype)},
+              axis(0));
+  }
   table.add("scatter_add", {real({3, 4}, -2, 2), numbers({3, 2}, 4), real({3, 2}, -2, 2)}, axis(1),
             true);
   table.add("scatter_add",

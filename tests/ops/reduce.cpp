@@ -214,6 +214,14 @@ void add_cumulative(OpFamilies& table) {
       table.add("cumsum", {whole(call.shape, 100)}, attrs);
     }
   }
+  for (DType dtype : {DType::kI64, DType::kU8}) {
+    for (const char* op : {"argmax", "argmin"}) {
+      table.add(op, {whole({5, 33}, 90, dtype)}, {{"axis", int64_t{1}}});
+      table.add(op, {whole({5, 33}, 90, dtype)}, {{"axis", int64_t{0}}});
+    }
+  }
+  table.add("reduce_prod", {whole({7, 8}, 5, DType::kI64)},
+            {{"axes", std::vector<int64_t>{1}}, {"keep_dims", int64_t{0}}});
   for (const char* op : {"reduce_sum", "reduce_max", "reduce_min"}) {
     table.add(op, {whole({3, 20}, 90, DType::kI64)},
               {{"axes", std::vector<int64_t>{1}}, {"keep_dims", int64_t{0}}});

@@ -1,0 +1,115 @@
+// What tests of convolutions share: shapes, the products that a convolution adds up, and bounds.
+#pragma once
+
+#include "kernels/conv/conv.h"
+#include "kernels/test_support.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels::testing {
+
+inline Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
+inline Shape y_shape(const ConvConfig& c) {
+  return {c.batch, c.out_channels, c.out_h(), c.out_w()};
+}
+inline Shape w_shape(const ConvConfig& c) {
+  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
+}
+
+// Calls f(offset in x, offset in w, offset in y) for every product of the convolution that does not
+// fall on padding.
+template <class F>
+void for_each_product(const ConvConfig& c, const F& f) {
+  const int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t o = 0; o < c.out_channels; ++o) {
+      for (int64_t y = 0; y < c.out_h(); ++y) {
+        for (int64_t x = 0; x < c.out_w(); ++x) {
+          const int64_t at_y = ((n * c.out_channels + o) * c.out_h() + y) * c.out_w() + x;
+          for (int64_t ci = 0; ci < group_in; ++ci) {
+            for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
+              const int64_t iy = y * c.stride_h + ky * c.dilation_h - c.top;
+              if (iy < 0 || iy >= c.height) continue;
+              for (int64_t kx = 0; kx < c.kernel_w; ++kx) {
+                const int64_t ix = x * c.stride_w + kx * c.dilation_w - c.left;
+                if (ix < 0 || ix >= c.width) continue;
+                const int64_t channel = o / group_out * group_in + ci;
+                f(((n * c.in_channels + channel) * c.height + iy) * c.width + ix,
+                  ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w + kx, at_y);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+inline std::string name_of(const ConvConfig& c) {
+  return fmt::format("x {} w {} y {} stride {},{} pad {},{},{},{} dilation {},{} groups {}",
+                     to_string(x_shape(c)), to_string(w_shape(c)), to_string(y_shape(c)),
+                     c.stride_h, c.stride_w, c.top, c.bottom, c.left, c.right, c.dilation_h,
+                     c.dilation_w, c.groups);
+}
+
+// |got - want| <= rounding of `terms` products whose absolute values sum to `magnitude`.
+inline void expect_near(const std::vector<float>& got, const std::vector<double>& want,
+                        const std::vector<double>& magnitude, int64_t terms,
+                        const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  const double rounding = (terms + 4) * std::numeric_limits<float>::epsilon() / 2;
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    wrong += !(std::fabs(got[i] - want[i]) <= rounding * magnitude[i] + 1e-30);
+  }
+  EXPECT_EQ(wrong, 0u) << what;
+}
+
+struct Totals {
+  std::vector<double> value, magnitude;
+  explicit Totals(int64_t n) : value(n), magnitude(n) {}
+  void add(int64_t at, double product) {
+    value[at] += product;
+    magnitude[at] += std::fabs(product);
+  }
+};
+
+inline ConvConfig make(Shape x, int64_t out_channels, int64_t kernel, int64_t stride = 1,
+                       int64_t pad = 0, int64_t dilation = 1, int64_t groups = 1) {
+  ConvConfig c;
+  c.batch = x[0], c.in_channels = x[1], c.height = x[2], c.width = x[3];
+  c.out_channels = out_channels;
+  c.kernel_h = c.kernel_w = kernel;
+  c.stride_h = c.stride_w = stride;
+  c.top = c.bottom = c.left = c.right = pad;
+  c.dilation_h = c.dilation_w = dilation;
+  c.groups = groups;
+  return c;
+}
+
+// Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
+// around x and dy, between the elements of dy where there are strides, and in windows of whole
+// phases. So NaN is a result as well where such a zero may meet what is not finite.
+struct Marked {
+  std::vector<double> value;
+  std::vector<bool> may_be_nan;
+  explicit Marked(size_t n) : value(n), may_be_nan(n) {}
+};
+
+// Sums of up to 30000 products below 1.
+inline void expect_marks(const std::vector<float>& got, const Marked& want,
+                         const std::string& what) {
+  ASSERT_EQ(got.size(), want.value.size());
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double wanted = want.value[i];
+    const bool is_same = std::isfinite(wanted) ? std::fabs(got[i] - wanted) <= 1e-2
+                         : std::isnan(wanted)  ? std::isnan(got[i])
+                                               : got[i] == wanted;
+    wrong += !is_same && !(want.may_be_nan[i] && std::isnan(got[i]));
+  }
+  EXPECT_EQ(wrong, 0u) << what;
+}
+}  // namespace ballast::kernels::testing

@@ -1,0 +1,187 @@
+#include "kernels/conv/conv_winograd.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_reference.h"
+#include "kernels/conv/conv_winograd_weight.h"
+#include "kernels/registers.h"
+
+namespace ballast::kernels::testing {
+namespace {
+
+// What Winograd's algorithm adds up, all parts taken positive: magnitudes of B' d B, G w G' and A
+// dy A', of a tile's 16 elements, and of G' m G.
+constexpr int kSpread[4][4] = {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
+constexpr double kFilter[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}};
+constexpr int kGather[4][2] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
+
+// Element (i, j) of a transform whose magnitudes are `row` of each side's, of at(row, column).
+template <class T, int N, class At>
+double element_of(const T (&rows)[4][N], int64_t i, int64_t j, const At& at) {
+  double sum = 0;
+  for (int64_t a = 0; a < N; ++a) {
+    for (int64_t b = 0; b < N; ++b) {
+      if (rows[i][a] != 0 && rows[j][b] != 0) sum += rows[i][a] * rows[j][b] * at(a, b);
+    }
+  }
+  return sum;
+}
+
+// |value| of element (row, column) of plane `which`, 0 outside of it.
+double inside(const std::vector<float>& values, int64_t which, int64_t height, int64_t width,
+              int64_t row, int64_t column) {
+  if (row < 0 || row >= height || column < 0 || column >= width) return 0;
+  return std::fabs(values[(which * height + row) * width + column]);
+}
+
+// By element of y (or of dx, of dy and the flipped window); and whether the tile's input, or its
+// window, has what is not finite.
+struct OfTiles {
+  std::vector<double> magnitude;
+  std::vector<bool> may_be_nan;
+};
+
+OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
+  OfTiles result;
+  for (int64_t at = 0; at < p.batch * p.groups * p.outputs * p.out_h * p.out_w; ++at) {
+    const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
+                  o = at / p.out_w / p.out_h % p.outputs,
+                  sample = at / p.out_w / p.out_h / p.outputs;
+    const int64_t top = row / 2 * 2 - p.top, left = column / 2 * 2 - p.left;
+    double sum = 0;
+    for (int64_t c = 0; c < p.inputs; ++c) {
+      const auto input = [&](int64_t i, int64_t j) {
+        return inside(x, sample * p.inputs + c, p.in_h, p.in_w, top + i, left + j);
+      };
+      const auto window = [&](int64_t i, int64_t j) {
+        return std::fabs(w[sample % p.groups * p.group_step + o * p.out_step + c * p.in_step +
+                           p.first_tap + (i * 3 + j) * p.tap_step]);
+      };
+      // The three rows and columns of elements that a result is made of.
+      for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
+        for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
+          sum += element_of(kSpread, i, j, input) * element_of(kFilter, i, j, window);
+        }
+      }
+    }
+    result.magnitude.push_back(sum);
+    result.may_be_nan.push_back(!std::isfinite(sum));
+  }
+  return result;
+}
+
+// The same by element of dw.
+std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<float>& dy,
+                                         const std::vector<float>& x) {
+  const int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
+  std::vector<double> result;
+  for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
+    const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
+    double elements[16] = {};
+    for (int64_t n = 0; n < c.batch; ++n) {
+      for (int64_t row = 0; row < c.out_h(); row += 2) {
+        for (int64_t column = 0; column < c.out_w(); column += 2) {
+          const auto input = [&](int64_t i, int64_t j) {
+            return inside(x, n * c.in_channels + from, c.height, c.width, row - c.top + i,
+                          column - c.left + j);
+          };
+          const auto gradient = [&](int64_t i, int64_t j) {
+            return inside(dy, n * c.out_channels + o, c.out_h(), c.out_w(), row + i, column + j);
+          };
+          for (int e = 0; e < 16; ++e) {
+            elements[e] += element_of(kSpread, e / 4, e % 4, input) *
+                           element_of(kGather, e / 4, e % 4, gradient);
+          }
+        }
+      }
+    }
+    for (int tap = 0; tap < 9; ++tap) {
+      double sum = 0;
+      for (int e = 0; e < 16; ++e) {
+        sum += kFilter[e / 4][tap / 3] * kFilter[e % 4][tap % 3] * elements[e];
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+// Numbers of very different sizes, so that a tile's may be far larger than a window's.
+HostTensor uneven_f32(const Shape& shape, int seed) {
+  std::vector<float> values = random_f32(shape, seed).as<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], i * 7 % 23 - 11);
+  return f32(shape, values);
+}
+
+// y, dx and dw by Winograd's algorithm, whoever else would compute them faster.
+void check_winograd(const ConvConfig& c) {
+  const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
+                   dy = uneven_f32(y_shape(c), 3);
+  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
+  Totals y(dyv.size()), dx(xv.size()), dw(wv.size());
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    y.add(at_y, double{xv[at_x]} * wv[at_w]);
+    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
+    dw.add(at_w, double{dyv[at_y]} * xv[at_x]);
+  });
+  expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value,
+              of_tiles(forward_problem(c), xv, wv).magnitude, c.in_channels / c.groups + 8,
+              "y of " + name_of(c));
+  expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
+              of_tiles(input_grad_problem(c), dyv, wv).magnitude, c.out_channels / c.groups + 8,
+              "dx of " + name_of(c));
+  expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(), dw.value,
+              magnitude_of_weights(c, dyv, xv), c.batch * c.out_h() * c.out_w() / 4 + 16,
+              "dw of " + name_of(c));
+}
+
+TEST(ConvWinograd, Small) {
+  check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
+  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
+}
+
+TEST(ConvWinogradLarge, ChannelsAndRows) {
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    check_winograd(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
+    check_winograd(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
+    check_winograd(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
+    check_winograd(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
+    check_winograd(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
+    ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
+    lopsided.top = 1, lopsided.right = 2;
+    check_winograd(lopsided);
+  }
+}
+
+TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
+  EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_TRUE(is_winograd_weight_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
+  EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
+  EXPECT_FALSE(is_winograd(make({8, 64, 3, 3}, 64, 3, 1, 1)));  // one tile and a half
+}
+// What is not finite reaches its windows' results, and of others those of the same tiles at most.
+TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
+  const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
+  for (int which = 0; which < 2; ++which) {
+    std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
+                                                random_f32(w_shape(c), 2).as<float>()};
+    std::vector<float>& marked = operands[which];
+    marked[marked.size() / 2] = INFINITY;
+    marked[marked.size() - 1] = NAN;
+    const std::vector<float>&x = operands[0], &w = operands[1];
+    Marked y(elements_of(y_shape(c)));
+    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      y.value[at_y] += double{x[at_x]} * w[at_w];
+    });
+    y.may_be_nan = of_tiles(forward_problem(c), x, w).may_be_nan;
+    const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
+                              TensorType{DType::kF32, y_shape(c)});
+    expect_marks(got.as<float>(), y, fmt::format("operand {}", which));
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
