@@ -65,8 +65,15 @@ TEST(Op, Matmul) {
   expect_error(Code::kInvalidArgument, "[matmul] activation relu_grad takes no residual", [&] {
     infer_types("matmul", residual, {f32({2, 3}), f32({3, 4}), f32({2, 4})});
   });
+  EXPECT_EQ(infer_types("matmul", {}, {i32({2, 3}), i32({3, 5})})[0], i32({2, 5}));
+  expect_error(Code::kInvalidArgument, "[matmul] does not take these dtypes", [] {
+    infer_types("matmul", {}, {i32({2, 3}), f32({3, 5})});
+  });
   expect_error(Code::kUnimplemented, "[matmul] has no kernel for i32", [] {
-    infer_types("matmul", {}, {i32({2, 3}), i32({3, 5})});
+    infer_types("matmul", {}, {f32({2, 3}), i32({3, 5})});
+  });
+  expect_error(Code::kUnimplemented, "[matmul] has no kernel for i32 with an epilogue", [] {
+    infer_types("matmul", {{"activation", std::string("relu")}}, {i32({2, 3}), i32({3, 5})});
   });
 }
 

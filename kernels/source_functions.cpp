@@ -13,8 +13,8 @@ namespace {
 
 // Bodies are OpenCL C. `portable` is for FLOATS, with INTS and WORDS of as many lanes; `avx512` for
 // float16, where the compiler has the instructions. There other types go through a float16 too: an
-// element has the same bits whatever it is in. A function of integers is portable only: of INTS, with
-// WORDS unsigned, and ANY(condition).
+// element has the same bits whatever it is in. A function of integers is portable only: of INTS,
+// with WORDS unsigned, and ANY(condition).
 struct Function {
   std::string_view name;
   std::array<std::string_view, 3> parameters;

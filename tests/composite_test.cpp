@@ -240,8 +240,8 @@ void expect_defined(const Composite& composite, const Arrays& arrays) {
 // Traced, each op that a composite is made of names the line of the composite's call.
 void expect_lines(const FlatFunction& function, const Types& types) {
   for (const Equation& equation : trace(function, types).equations) {
-    EXPECT_STREQ(equation.where.file, __FILE__) << equation.primitive << ", line "
-                                                << equation.where.line;
+    EXPECT_STREQ(equation.where.file, __FILE__)
+        << equation.primitive << ", line " << equation.where.line;
   }
 }
 
@@ -374,12 +374,22 @@ TEST(LogicTest, BoolsAreNumbersAndNumbersBools) {
   const TensorType bools{DType::kBool, {4}}, numbers{DType::kF32, {4}};
   expect_lines(
       [](const Tensors& in) {
-        return Tensors{ops::equal(in[0], in[0]), ops::bitwise_not(in[0]), ops::truth(in[1]),
-                       ops::logical_and(in[0], in[1]), ops::logical_not(in[1]),
-                       ops::reduce_any(in[1], {0})};
+        return Tensors{ops::equal(in[0], in[0]), ops::bitwise_not(in[0]),
+                       ops::truth(in[1]),        ops::logical_and(in[0], in[1]),
+                       ops::logical_not(in[1]),  ops::reduce_any(in[1], {0})};
       },
       {bools, numbers});
   EXPECT_THROW(ops::bitwise_and(x, x), Error);
+}
+
+TEST(IntegerTest, NoGradientPassesThem) {
+  const Tensor whole = Tensor::from_host<int32_t>({1, 2, 3, 4}, {2, 2});
+  const auto weighted = [&](const Tensor& x) {
+    const Tensor product = ops::matmul(ops::pow(ops::cast(x, DType::kI32), 2), whole);
+    return ops::sum(x * ops::cast(product, DType::kF32));
+  };
+  EXPECT_EQ(grad(weighted)(ops::cast(whole, DType::kF32)).to_host<float>(),
+            (std::vector<float>{13, 18, 57, 82}));
 }
 
 }  // namespace

@@ -278,6 +278,12 @@ TEST(StatisticsTest, SumsOfSmallTypesCountInI32) {
   EXPECT_EQ(ops::cumsum(bytes, 0).to_host<int32_t>(), (std::vector<int32_t>{200, 300, 350}));
 }
 
+TEST(StatisticsTest, ExtremaOfTruthValuesHavePlaces) {
+  const Tensor truths = Tensor::from_host<bool>({false, true, true, true}, {2, 2});
+  EXPECT_EQ(ops::argmax(truths, 1).to_host<int32_t>(), (std::vector<int32_t>{1, 0}));
+  EXPECT_EQ(ops::argmin(truths, 0).to_host<int32_t>(), (std::vector<int32_t>{0, 0}));
+}
+
 TEST(StatisticsTest, QuotientsOfIntegersAreFloats) {
   const Tensor a = Tensor::from_host<int32_t>({7, -7, 1, 0}, {4}),
                b = Tensor::from_host<int32_t>({2, 2, 0, 0}, {4});

@@ -27,7 +27,9 @@ Tensor widened(const Operand& x) {
 }
 
 Tensor arg_reduce(const char* name, const Operand& x, int64_t axis, bool keep_dims) {
+  CallScope scope(x.where());
   Tensor tensor = x.tensor();
+  if (tensor.dtype() == DType::kBool) tensor = cast(tensor, DType::kU8);
   Attrs attrs = {{"axis", from_start(axis, tensor.rank())}};
   if (keep_dims) attrs.emplace_back("keep_dims", int64_t{1});
   return apply_primitive(name, {tensor}, attrs, x.where())[0];

@@ -65,8 +65,8 @@ OpDef gather(const std::string& name, Picks picks) {
 }
 
 void check_sum(const TensorType& table, const TensorType& updates, const TensorType& expected) {
-  if (table.dtype != DType::kF32 && table.dtype != DType::kI32 && table.dtype != DType::kI64) {
-    fail(Code::kInvalidArgument, "sums are {}, expected f32, i32 or i64", name_of(table.dtype));
+  if (table.dtype != DType::kF32 && !is_integer(table.dtype)) {
+    fail(Code::kInvalidArgument, "sums are {}, expected f32, i32, i64 or u8", name_of(table.dtype));
   }
   if (updates != expected) {
     fail(Code::kInvalidArgument, "updates are {}, expected {}", to_string(updates),

@@ -53,6 +53,7 @@ kernels::MatmulConfig product_of(const OpCall& call) {
   kernels::MatmulConfig config;
   config.m = a.rows;
   config.n = b.columns;
+  config.dtype = call.inputs[0].dtype;
   config.k = a.columns;
   config.transpose_a = a.is_transposed;
   config.transpose_b = b.is_transposed;
@@ -76,6 +77,17 @@ kernels::MatmulConfig config_of(const OpCall& call) {
 void check_f32(const TensorType& input) {
   if (input.dtype == DType::kF32) return;
   fail(Code::kUnimplemented, "has no kernel for {}", name_of(input.dtype));
+}
+
+// Floats, or two operands of an integer type.
+void check_dtypes(const OpCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  const bool is_whole = dtype == DType::kI32 || dtype == DType::kI64;
+  if (!is_whole) {
+    std::for_each(call.inputs.begin(), call.inputs.end(), check_f32);
+  } else if (call.inputs[1].dtype != dtype) {
+    fail(Code::kInvalidArgument, "does not take these dtypes");
+  }
 }
 
 void check_product(const OpCall& call) {
@@ -106,7 +118,7 @@ void check_epilogue(const OpCall& call, const kernels::MatmulConfig& config,
 }
 
 TensorType result_of(const kernels::MatmulConfig& config) {
-  TensorType result{DType::kF32, {}};
+  TensorType result{config.dtype, {}};
   for (const kernels::MatmulBatch& batch : config.batch) result.shape.push_back(batch.extent);
   result.shape.push_back(config.m);
   result.shape.push_back(config.n);
@@ -114,7 +126,7 @@ TensorType result_of(const kernels::MatmulConfig& config) {
 }
 
 std::vector<TensorType> infer_matmul(const OpCall& call) {
-  std::for_each(call.inputs.begin(), call.inputs.end(), check_f32);
+  check_dtypes(call);
   check_product(call);
   const kernels::MatmulConfig config = config_of(call);
   const TensorType result = result_of(config);

@@ -7,6 +7,7 @@
 #include "kernels/hints.h"
 #include "kernels/lanes.h"
 #include "kernels/layout.h"
+#include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
 #include <vector>
@@ -227,7 +228,7 @@ class ScatterAdd : public RowsGenerator<ScatterAdd> {
     all.where(picked.is_valid && picked.value >= all[4] * part_rows &&
               picked.value < (all[4] + 1) * part_rows);
     result(at, picked.value, z) =
-        strict_float(result(at, picked.value, z) + (*updates_)(at, all[2], z));
+        strict_float(wrapped_add(result(at, picked.value, z), (*updates_)(at, all[2], z)));
     set_any_layout(*numbers_, *updates_, *result_);
     updates_->dim(0).set_stride(1);
     result_->dim(0).set_stride(1);

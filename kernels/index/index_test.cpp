@@ -89,17 +89,19 @@ std::vector<T> bits_of(const std::vector<T>& whole) {
   return whole;
 }
 
+// Integers of any bits, so that sums wrap.
 HostTensor numbers_for(DType dtype, const Shape& shape, uint32_t seed) {
-  const HostTensor floats = random_f32(shape, seed);
-  if (dtype == DType::kF32) return floats;
-  if (dtype == DType::kI64) {
-    std::vector<int64_t> wide;
-    for (float x : floats.as<float>()) wide.push_back(static_cast<int64_t>(x * 5e14));
-    return HostTensor(dtype, shape, wide);
-  }
-  std::vector<int32_t> values;
-  for (float x : floats.as<float>()) values.push_back(static_cast<int32_t>(x * 500000));
-  return i32(shape, values);
+  if (dtype == DType::kF32) return random_f32(shape, seed);
+  HostTensor whole(TensorType{dtype, shape});
+  std::mt19937 engine(seed);
+  for (uint8_t& byte : whole.bytes) byte = static_cast<uint8_t>(engine());
+  return whole;
+}
+
+template <class T>
+T wrapped_sum(T a, T b) {
+  if constexpr (std::is_same_v<T, float>) return a + b;
+  return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
 // T is the elements' type, I the indices'.
@@ -119,8 +121,9 @@ void check_scatter(const Case& c, Picks picks, DType dtype, DType index_dtype, b
   // The same additions in the same order: equal bit for bit.
   std::vector<T> expected(elements(c.table), T{0});
   if (has_table) expected = table.as<T>();
-  for_each_pick(c, picks, indices,
-                [&](int64_t place, int64_t element) { expected[element] += values[place]; });
+  for_each_pick(c, picks, indices, [&](int64_t place, int64_t element) {
+    expected[element] = wrapped_sum(expected[element], values[place]);
+  });
   std::vector<HostTensor> inputs{numbers, updates};
   if (has_table) inputs.insert(inputs.begin(), table);
   for (DeviceClass device_class : kClasses) {
@@ -221,6 +224,7 @@ TEST(Index, ScatterAddsOfOtherTypes) {
     check_scatter<float, int64_t>(c, Picks::kRows, DType::kF32, DType::kI64, false);
     check_scatter<int32_t, int32_t>(c, Picks::kRows, DType::kI32, DType::kI32, true);
     check_scatter<int64_t, int32_t>(c, Picks::kRows, DType::kI64, DType::kI32, true);
+    check_scatter<uint8_t, int32_t>(c, Picks::kRows, DType::kU8, DType::kI32, false);
   }
   for (const Case& c : kElementCases) {
     if (is_simulated()) break;  // the kernels are those of rows

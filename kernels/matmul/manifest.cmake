@@ -1,5 +1,8 @@
 # One row per register tile; matmul_choice.cpp names them. The epilogue is a matter of arguments.
 ballast_kernel(matmul_general GENERATOR matmul_general)
+foreach(dtype i32 i64)
+  ballast_kernel(matmul_general_${dtype} GENERATOR matmul_general PARAMS dtype=${dtype})
+endforeach()
 # matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
 # epilogue.
 set(matmul_epilogue "")
@@ -33,6 +36,6 @@ ballast_kernel(matmul_pack CLASSES cpu GENERATOR matmul_pack)
 ballast_kernel(matmul_pack_rows CLASSES cpu GENERATOR matmul_pack PARAMS by_vectors=true)
 ballast_kernel(matmul_pack_columns CLASSES cpu GENERATOR matmul_pack_columns)
 
-ballast_oclgrind_filter(Matmul.Infinity* Matmul.Batches* Matmul.FewRows*
+ballast_oclgrind_filter(Matmul.Infinity* Matmul.Batches* Matmul.FewRows* Matmul.Integers*
                         MatmulChoice.AllGive* MatmulStrides.* FusedMatmul.E* FusedMatmul.Batches
                         FusedMatmul.Nan*)

@@ -19,6 +19,10 @@ namespace {
 using device::Code;
 using device::fail;
 
+bool has_epilogue(const MatmulConfig& config) {
+  return config.has_bias || config.has_residual || config.activation != "none";
+}
+
 void check(const MatmulConfig& config) {
   check_epilogue(config);
   if (config.m < 0 || config.n < 0 || config.k < 0) {
@@ -40,7 +44,7 @@ std::vector<uint64_t> slot_bytes(const MatmulConfig& c, const MatmulSlots& slots
     const MatmulStrides strides = given.value_or(MatmulStrides{columns, 1});
     int64_t last = (rows - 1) * strides.row + (columns - 1) * strides.column;
     for (const MatmulBatch& batch : c.batch) last += (batch.extent - 1) * (batch.*stride);
-    return static_cast<uint64_t>(std::max<int64_t>(last + 1, 0)) * sizeof(float);
+    return static_cast<uint64_t>(std::max<int64_t>(last + 1, 0)) * size_of(c.dtype);
   };
   std::vector<uint64_t> bytes = {matrix(c.a_strides, c.m, c.k, &MatmulBatch::a),
                                  matrix(c.b_strides, c.k, c.n, &MatmulBatch::b)};
@@ -51,9 +55,10 @@ std::vector<uint64_t> slot_bytes(const MatmulConfig& c, const MatmulSlots& slots
 }
 
 std::string problem_name(const MatmulConfig& c) {
-  std::string name = fmt::format("matmul f32 {}x{}x{} {}{} bias {} {} residual {}", c.m, c.n, c.k,
-                                 c.transpose_a ? "T" : "N", c.transpose_b ? "T" : "N", c.has_bias,
-                                 c.activation, c.has_residual);
+  std::string name =
+      fmt::format("matmul {} {}x{}x{} {}{} bias {} {} residual {}", name_of(c.dtype), c.m, c.n, c.k,
+                  c.transpose_a ? "T" : "N", c.transpose_b ? "T" : "N", c.has_bias, c.activation,
+                  c.has_residual);
   for (const auto* strides : {&c.a_strides, &c.b_strides, &c.c_strides}) {
     if (*strides) name += fmt::format(" strides {} {}", (*strides)->row, (*strides)->column);
   }
@@ -94,10 +99,9 @@ size_t tuned(DeviceClass device_class, const MatmulConfig& config,
 
 void check_chain(const MatmulConfig& config, const FusedPointwise& chain) {
   check_steps(chain, is_pointwise_step);
-  const bool has_epilogue = config.has_bias || config.has_residual || config.activation != "none";
   const bool is_one_result = gives_last_step(chain) && chain.steps.back().type.dtype == DType::kF32;
-  if (has_epilogue || config.c_strides || chain.inputs.empty() || !is_one_result ||
-      chain.inputs[0].dtype != DType::kF32) {
+  if (has_epilogue(config) || config.dtype != DType::kF32 || config.c_strides ||
+      chain.inputs.empty() || !is_one_result || chain.inputs[0].dtype != DType::kF32) {
     fail(Code::kInvalidArgument, "[fused_matmul] this product takes no such chain: {}",
          text_of(chain));
   }
@@ -147,6 +151,9 @@ void check_epilogue(const MatmulConfig& config) {
   }
   if (config.activation == "relu_grad" && config.has_residual) {
     fail(Code::kInvalidArgument, "activation relu_grad takes no residual beside it");
+  }
+  if (config.dtype != DType::kF32 && has_epilogue(config)) {
+    fail(Code::kUnimplemented, "has no kernel for {} with an epilogue", name_of(config.dtype));
   }
 }
 

@@ -34,15 +34,16 @@ struct MatmulConfig {
   std::vector<MatmulBatch> batch;
   // Where op(A), op(B) and C are not dense matrices.
   std::optional<MatmulStrides> a_strides, b_strides, c_strides;
+  DType dtype = DType::kF32;  // or i32, i64: sums wrap, and there is no epilogue
 };
 
 // The activations that a config may name (without "none" and "relu_grad"): unary pointwise ops.
 bool is_matmul_activation(const std::string& op);
-// Throws kInvalidArgument, without an op's name in front, where the epilogue makes no sense.
+// Throws, without an op's name in front, where the epilogue makes no sense or has no kernel.
 void check_epilogue(const MatmulConfig& config);
 
-// Slots: A, B, then bias, then residual or y, then C. All f32. K = 0 gives zeros (through the
-// epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured instead of
+// Slots: A, B, then bias, then residual or y, then C, all of one dtype. K = 0 gives zeros (through
+// the epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured instead of
 // estimated; all ways give the same bits.
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
 

@@ -79,6 +79,7 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
   const MatmulStrides b =
       config.b_strides.value_or(config.transpose_b ? MatmulStrides{1, k} : MatmulStrides{n, 1});
   MatmulProblem p;
+  p.dtype = config.dtype;
   p.k = k;
   p.a = {slots.a, m, a.row, a.column, {}};
   p.b = {slots.b, n, b.column, b.row, {}};
@@ -315,7 +316,7 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
   if (device_class == DeviceClass::kGpu) return choices;
   choices.push_back({true});
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
-  if (p.k == 0) return choices;
+  if (p.k == 0 || p.dtype != DType::kF32) return choices;
   if (const auto dot = dot_choice(p)) return {*dot};
   for (bool swapped : {false, true}) {
     MatmulChoice vector{swapped, &kMatmulVector};

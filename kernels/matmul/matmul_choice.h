@@ -65,6 +65,7 @@ struct MatmulChoice {
 
 // A config as the kernels see it.
 struct MatmulProblem {
+  DType dtype = DType::kF32;
   int64_t k = 0;
   MatmulSide a, b;
   MatmulStrides c;

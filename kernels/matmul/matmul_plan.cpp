@@ -99,7 +99,10 @@ class Writer {
   }
 
   std::string kernel_name() const {
-    return std::string("matmul_") + (choice_.tile == nullptr ? "general" : choice_.tile->name);
+    if (choice_.tile != nullptr) return std::string("matmul_") + choice_.tile->name;
+    return problem_.dtype == DType::kF32
+               ? "matmul_general"
+               : fmt::format("matmul_general_{}", name_of(problem_.dtype));
   }
 
   std::vector<Operand> operands_of_chain() const {
@@ -166,7 +169,7 @@ class Writer {
   // A matrix that lies as C does, as the kernel indexes it.
   Operand over_output(uint32_t slot) const {
     const MatmulStrides& c = problem_.c;
-    Operand operand{slot, DType::kF32, {lanes_.extent, rows_.extent}, {c.column, c.row}, {}};
+    Operand operand{slot, problem_.dtype, {lanes_.extent, rows_.extent}, {c.column, c.row}, {}};
     if (choice_.swapped) std::swap(operand.strides[0], operand.strides[1]);
     return with_batch(operand, problem_.c_batch);
   }
@@ -181,7 +184,7 @@ class Writer {
 
   Operand matrix_of(const MatmulSide& side, bool lanes_first) const {
     Operand operand{
-        side.slot, DType::kF32, {problem_.k, side.extent}, {side.k_stride, side.stride}, {}};
+        side.slot, problem_.dtype, {problem_.k, side.extent}, {side.k_stride, side.stride}, {}};
     if (lanes_first) {
       std::swap(operand.extents[0], operand.extents[1]);
       std::swap(operand.strides[0], operand.strides[1]);

@@ -27,6 +27,17 @@ const std::map<std::string, std::function<T(T, T)>>& integer_rows() {
        [wrapped](T x, T y) {
          return wrapped(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
        }},
+      {"pow",
+       [wrapped](T x, T y) {
+         const bool is_unit = x == 1 || x == static_cast<T>(-1);
+         if (y < 0) return is_unit ? (y % 2 != 0 ? x : T{1}) : T{0};
+         uint64_t power = 1;
+         for (int bit = bits; bit-- > 0;) {
+           power *= power;
+           if (y >> bit & 1) power *= static_cast<uint64_t>(x);
+         }
+         return wrapped(power);
+       }},
       {"maximum", [](T x, T y) { return std::max(x, y); }},
       {"minimum", [](T x, T y) { return std::min(x, y); }},
       {"floor_div",

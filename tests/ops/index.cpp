@@ -129,6 +129,7 @@ void add_gathers(OpFamilies& table) {
 
 void add_sums(OpFamilies& table) {
   const auto into = [](Shape shape, int64_t at) { return Attrs{{"shape", shape}, {"axis", at}}; };
+  const Attrs axis_0 = {{"axis", int64_t{0}}};
   table.add("gather_grad", {numbers({4}, 5), real({4, 3}, -2, 2)}, into({5, 3}, 0), true);
   table.add("gather_grad", {numbers({2, 2}, 3), real({2, 2, 2, 4}, -2, 2)}, into({2, 3, 4}, 1),
             true);
@@ -139,7 +140,13 @@ void add_sums(OpFamilies& table) {
            into({7, 5}, 0))
       .atol = 2e-4;
   table.add("gather_grad", {numbers({0}, 3), real({0, 2}, -2, 2)}, into({3, 2}, 0));
-  table.add("gather_grad", {numbers({40}, 6), whole({40, 20}, 99)}, into({6, 20}, 0));
+  for (DType dtype : {DType::kI32, DType::kU8}) {
+    table.add("gather_grad", {numbers({40}, 6), whole({40, 20}, 6, dtype)}, into({6, 20}, 0));
+    table.add("gather_elements_grad", {numbers({5, 7}, 3, true), whole({5, 7}, 9, dtype)},
+              into({5, 3}, 1));
+    table.add("scatter_add", {whole({4, 3}, 9, dtype), numbers({2, 3}, 4), whole({2, 3}, 9, dtype)},
+              axis_0);
+  }
   table.add("gather_elements_grad", {numbers({3, 2}, 4), real({3, 2}, -2, 2)}, into({3, 4}, 1),
             true);
   table.add("gather_elements_grad", {numbers({7}, 3, true), real({7}, -2, 2)}, into({3}, 0), true);
@@ -150,7 +157,7 @@ void add_sums(OpFamilies& table) {
             true);
   table.add("index_add", {real({3, 40}, -2, 2), numbers({70}, 40, true), real({3, 70}, -2, 2)},
             axis(1));
-  for (DType dtype : {DType::kI32, DType::kI64}) {
+  for (DType dtype : {DType::kI32, DType::kI64, DType::kU8}) {
     table.add("index_add", {whole({6, 33}, 9, dtype), numbers({20}, 6), whole({20, 33}, 9, dtype)},
               axis(0));
   }

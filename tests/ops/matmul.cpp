@@ -137,6 +137,16 @@ void add_batches(OpFamilies& table) {
   add_transposes(table, {2}, {2}, {3, 0, 5}, false);        // sums of nothing
 }
 
+void add_integers(OpFamilies& table) {
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    table.add("matmul", {whole({17, 33}, 99, dtype), whole({33, 20}, 99, dtype)}, transposes(0, 0));
+    table.add("matmul", {whole({2, 7, 5}, 99, dtype), whole({5, 4}, 99, dtype)}, transposes(0, 0));
+    table.add("matmul", {whole({7, 3}, 99, dtype), whole({1, 7}, 99, dtype)}, transposes(1, 1));
+    table.add("matmul", {whole({3, 0}, 9, dtype), whole({0, 4}, 9, dtype)}, transposes(0, 0));
+    table.add("matmul", {whole({0, 3}, 9, dtype), whole({3, 4}, 9, dtype)}, transposes(0, 0));
+  }
+}
+
 void add_epilogues(OpFamilies& table) {
   struct Row {
     int64_t bias;
@@ -184,6 +194,7 @@ void add_matmul(OpFamilies& table) {
   table.types.insert({{"matmul", product_types}});
   add_products(table);
   add_batches(table);
+  add_integers(table);
   add_epilogues(table);
 }
 

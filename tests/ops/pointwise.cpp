@@ -53,6 +53,17 @@ void floor_div(const std::vector<HostArray>& inputs, const Attrs& attrs,
   })(inputs, attrs, outputs);
 }
 
+// Of integers without its fraction; 0 for a negative power of 0.
+void power(const std::vector<HostArray>& inputs, const Attrs& attrs,
+           std::vector<HostArray>& outputs) {
+  const bool is_real = is_float(outputs[0].type.dtype);
+  pointwise([is_real](const Elements& e) {
+    const double exact = std::pow(e[0], e[1]);
+    if (is_real) return exact;
+    return std::isinf(exact) ? 0 : std::trunc(exact);
+  })(inputs, attrs, outputs);
+}
+
 // Float to integer: toward zero, saturating, NaN to 0. The samples of integers are in range.
 void cast(const std::vector<HostArray>& inputs, const Attrs&, std::vector<HostArray>& outputs) {
   DType dtype = outputs[0].type.dtype;
@@ -153,13 +164,17 @@ void add_integers(OpFamilies& table) {
     }
     table.add("select", {boolean({4, 9}), whole({4, 9}, 99, dtype), whole({9}, 99, dtype)});
     table.add("sub", {whole({3, 7}, 15, dtype), whole({3, 7}, 1, dtype)});
+    table.add("pow", {whole({8, 9}, 3, dtype), whole({9}, 8, dtype)});
+    table.add("pow", {whole({0, 9}, 3, dtype), whole({}, 8, dtype)});
     table.add("neg", {whole({11}, dtype == DType::kU8 ? 1 : 15, dtype)});
     if (dtype != DType::kU8) table.add("bitwise_not", {whole({11}, 15, dtype)});
   }
   // Negative operands.
-  HostArray a = whole({41}, 40), b = whole({41}, 13);
+  HostArray a = whole({41}, 40), b = whole({41}, 13), small = whole({41}, 7);
   for (double& value : a.values) value -= 20;
   for (double& value : b.values) value -= 6;
+  for (double& value : small.values) value -= 3;
+  table.add("pow", {small, b});
   for (const char* op : {"floor_div", "floor_mod", "sub", "abs", "sign"}) {
     bool is_unary = std::string(op) == "abs" || std::string(op) == "sign";
     table.add(op, is_unary ? std::vector<HostArray>{a} : std::vector<HostArray>{a, b});
@@ -270,7 +285,7 @@ void add_pointwise(OpFamilies& table) {
       {"div", binary([](double a, double b) { return a / b; })},
       {"maximum", binary(larger)},
       {"minimum", binary(smaller)},
-      {"pow", binary([](double a, double b) { return std::pow(a, b); })},
+      {"pow", power},
       {"relu_grad", binary([](double dy, double y) { return y > 0 ? dy : 0; })},
       {"equal", binary([](double a, double b) { return truth(a == b); })},
       {"not_equal", binary([](double a, double b) { return truth(a != b); })},
