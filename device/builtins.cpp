@@ -28,7 +28,7 @@ constexpr std::array kWidths = {"", "2", "3", "4", "8", "16"};
 enum class On : uint8_t { kFloats, kIntegers, kAll };
 
 // The result, then the parameters. T: the type; I, U: signed and unsigned integers of its size; R:
-// what a comparison gives, which is I for vectors and int for scalars.
+// what a comparison gives, which is I for vectors and int for scalars; B: int.
 struct Family {
   std::vector<std::string_view> names;
   std::vector<std::string_view> signatures;
@@ -53,6 +53,7 @@ const std::vector<Family>& families() {
       {{"clamp"}, {"TTTT"}, On::kAll},
       {{"select"}, {"TTTI", "TTTU"}, On::kAll},
       {{"abs"}, {"UT"}, On::kIntegers},
+      {{"all", "any"}, {"BI"}, On::kIntegers},
       {{"clz", "popcount"}, {"TT"}, On::kIntegers},
       {{"add_sat", "mul_hi", "rotate", "sub_sat"}, {"TTT"}, On::kIntegers}};
   return all;
@@ -68,7 +69,7 @@ constexpr const char* kOverloadable = "__attribute__((overloadable))";
 constexpr const char* kPure = "__attribute__((overloadable, const))";
 
 std::string typed(char letter, const Type& type, const char* width) {
-  if (letter == 'R' && *width == '\0') return "int";
+  if (letter == 'B' || (letter == 'R' && *width == '\0')) return "int";
   if (letter == 'T') return std::string(type.name) + width;
   return std::string(letter == 'U' ? type.same_size_unsigned : type.same_size_signed) + width;
 }

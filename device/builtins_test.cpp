@@ -61,6 +61,8 @@ const std::vector<std::string> kExpressions = {
     "select(x, y, as_uint16(i))",
     "abs(i)",
     "mul_hi(i, j)",
+    "(int16)(any(i < j) + 2 * all(convert_char16(i) < convert_char16(j)))",
+    "(int16)(any(convert_long16(i) < convert_long16(j)))",
     "clz(as_uint16(i))",
     "add_sat(i, j)",
     "rotate(i, j)",
