@@ -242,6 +242,37 @@ TEST(Reduce, Integers) {
                        [&](size_t i) { return static_cast<uint8_t>(3 + 2 * hash(i)); });
 }
 
+template <class T>
+void check_wrapping(DType dtype) {
+  std::mt19937_64 engine(7);
+  std::vector<T> values(5 * 70);
+  for (T& value : values) value = static_cast<T>(engine() | 1);
+  const HostTensor input(dtype, {5, 70}, values);
+  for (const bool is_sum : {true, false}) {
+    for (const int64_t axis : {0, 1}) {
+      const TensorType type{dtype, {axis == 0 ? 70 : 5}};
+      std::vector<uint64_t> totals(type.elements(), is_sum ? 0 : 1);
+      for (size_t i = 0; i < values.size(); ++i) {
+        uint64_t& total = totals[axis == 0 ? i % 70 : i / 70];
+        const auto value = static_cast<uint64_t>(values[i]);
+        total = is_sum ? total + value : total * value;
+      }
+      std::vector<T> want;
+      for (uint64_t total : totals) want.push_back(static_cast<T>(total));
+      for (DeviceClass c : kClasses) {
+        const Plan plan = plan_reduce(c, is_sum ? "sum" : "prod", input.type, {axis}, type);
+        EXPECT_EQ(run_plan(plan, {input}, type).as<T>(), want)
+            << class_name(c) << " " << is_sum << " " << name_of(dtype) << " over " << axis;
+      }
+    }
+  }
+}
+
+TEST(Reduce, IntegersWrap) {
+  check_wrapping<int32_t>(DType::kI32);
+  check_wrapping<int64_t>(DType::kI64);
+}
+
 TEST(Reduce, RefusesWhatHasNoKernel) {
   const TensorType u8{DType::kU8, {4}}, scalar{DType::kU8, {}};
   EXPECT_THROW(plan_reduce(DeviceClass::kCpu, "sum", u8, {0}, scalar), device::Error);
