@@ -61,12 +61,8 @@ Cut cut_problem(const ConvProblem& p, const Tile& tile) {
     if (best.rows == 0 || work <= least) best = cut, least = work;
   }
   if (best.rows == 0) return best;
-  constexpr int64_t kGroups = 8;
-  const int64_t channel_tiles = tile.count(p);
-  const int64_t groups = best.blocks * p.batch * p.groups;
-  best.parts = std::clamp<int64_t>(ceil_div(kGroups, groups), 1, channel_tiles);
-  best.tiles_per_part = ceil_div(channel_tiles, best.parts);
-  best.parts = ceil_div(channel_tiles, best.tiles_per_part);
+  const ChannelParts parts = share_channels(best.blocks * p.batch * p.groups, best.tile->count(p));
+  best.parts = parts.count, best.tiles_per_part = parts.tiles;
   return best;
 }
 

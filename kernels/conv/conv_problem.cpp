@@ -1,5 +1,6 @@
 #include "kernels/conv/conv_problem.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ballast::kernels {
@@ -30,6 +31,13 @@ ConvProblem input_grad_problem(const ConvConfig& c) {
   p.first_tap = p.window() - 1;
   p.tap_step = -1;
   return p;
+}
+
+ChannelParts share_channels(int64_t groups, int64_t channel_tiles) {
+  constexpr int64_t kGroups = 8;
+  const int64_t wanted = std::clamp<int64_t>(ceil_div(kGroups, groups), 1, channel_tiles);
+  const int64_t tiles = ceil_div(channel_tiles, wanted);
+  return {ceil_div(channel_tiles, tiles), tiles};
 }
 
 Operand planes_operand(uint32_t slot, const ConvProblem& p, int64_t channels, int64_t height,

@@ -25,6 +25,13 @@ ConvProblem forward_problem(const ConvConfig& config);
 // dx as the convolution of dy with the window flipped. Without strides.
 ConvProblem input_grad_problem(const ConvConfig& config);
 
+// How the tiles of output channels of a block are shared out: among as many parts as it takes for
+// eight work-groups, where there are `groups` without that.
+struct ChannelParts {
+  int64_t count, tiles;  // tiles of one part
+};
+ChannelParts share_channels(int64_t groups, int64_t channel_tiles);
+
 // [batch, groups, channels, height, width] and the weights (tap of the window, input channel,
 // output channel, group).
 Operand planes_operand(uint32_t slot, const ConvProblem& problem, int64_t channels, int64_t height,

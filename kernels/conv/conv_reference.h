@@ -89,6 +89,20 @@ inline ConvConfig make(Shape x, int64_t out_channels, int64_t kernel, int64_t st
   return c;
 }
 
+// y, dx and dw of these operands by loops in double precision.
+struct AllTotals {
+  Totals y, dx, dw;
+  AllTotals(const ConvConfig& c, const std::vector<float>& x, const std::vector<float>& w,
+            const std::vector<float>& dy)
+      : y(dy.size()), dx(x.size()), dw(w.size()) {
+    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      y.add(at_y, double{x[at_x]} * w[at_w]);
+      dx.add(at_x, double{dy[at_y]} * w[at_w]);
+      dw.add(at_w, double{dy[at_y]} * x[at_x]);
+    });
+  }
+};
+
 // Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
 // around x and dy, between the elements of dy where there are strides, and in windows of whole
 // phases. So NaN is a result as well where such a zero may meet what is not finite.
@@ -112,4 +126,5 @@ inline void expect_marks(const std::vector<float>& got, const Marked& want,
   }
   EXPECT_EQ(wrong, 0u) << what;
 }
+
 }  // namespace ballast::kernels::testing

@@ -8,13 +8,7 @@ namespace {
 void check(const ConvConfig& c) {
   const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2),
                    dy = random_f32(y_shape(c), 3);
-  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
-  Totals y(dyv.size()), dx(xv.size()), dw(wv.size());
-  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-    y.add(at_y, double{xv[at_x]} * wv[at_w]);
-    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
-    dw.add(at_w, double{dyv[at_y]} * xv[at_x]);
-  });
+  const auto [y, dx, dw] = AllTotals(c, x.as<float>(), w.as<float>(), dy.as<float>());
   const int64_t taps = c.kernel_h * c.kernel_w;
   for (DeviceClass d : kClasses) {
     const std::string what = class_name(d) + " " + name_of(c);
@@ -26,6 +20,7 @@ void check(const ConvConfig& c) {
                 dw.magnitude, c.batch * c.out_h() * c.out_w(), "dw of " + what);
   }
 }
+
 TEST(Conv, SmallShapes) {
   check(make({1, 1, 1, 1}, 1, 1));
   check(make({2, 3, 5, 4}, 2, 3));

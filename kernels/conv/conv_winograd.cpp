@@ -70,11 +70,8 @@ Cut cut_problem(const ConvProblem& p) {
     }
   }
   if (best.rows == 0) return best;
-  constexpr int64_t kGroups = 8;
-  best.parts = std::clamp<int64_t>(ceil_div(kGroups, best.blocks * p.batch * p.groups), 1,
-                                   best.channel_tiles);
-  best.tiles_per_part = ceil_div(best.channel_tiles, best.parts);
-  best.parts = ceil_div(best.channel_tiles, best.tiles_per_part);
+  const ChannelParts parts = share_channels(best.blocks * p.batch * p.groups, best.channel_tiles);
+  best.parts = parts.count, best.tiles_per_part = parts.tiles;
   return best;
 }
 

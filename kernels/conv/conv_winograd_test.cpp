@@ -116,12 +116,7 @@ void check_winograd(const ConvConfig& c) {
   const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
                    dy = uneven_f32(y_shape(c), 3);
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
-  Totals y(dyv.size()), dx(xv.size()), dw(wv.size());
-  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-    y.add(at_y, double{xv[at_x]} * wv[at_w]);
-    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
-    dw.add(at_w, double{dyv[at_y]} * xv[at_x]);
-  });
+  const auto [y, dx, dw] = AllTotals(c, xv, wv, dyv);
   expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value,
               of_tiles(forward_problem(c), xv, wv).magnitude, c.in_channels / c.groups + 8,
               "y of " + name_of(c));

@@ -43,14 +43,8 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
 
   void schedule() {
     for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    dy.dim(0).set_bounds(0, kLanes).set_stride(1);
-    dy.dim(1).set_bounds(0, vectors).set_stride(kLanes);
-    dy.dim(2).set_min(0).set_stride(kLanes * vectors);
-    dy.dim(3).set_min(0);
-    sums.dim(0).set_bounds(0, kLanes).set_stride(1);
-    sums.dim(1).set_bounds(0, vectors).set_stride(kLanes);
-    sums.dim(2).set_bounds(0, 9).set_stride(kLanes * vectors);
-    for (int d = 3; d < 7; ++d) sums.dim(d).set_min(0);
+    set_panel_layouts(dy, sums, vectors);
+    sums.dim(2).set_bounds(0, 9);
     Func(sums)
         .reorder(l, j, v, c, b, p, k)
         .vectorize(l)
