@@ -13,11 +13,15 @@ using namespace Halide;
 
 class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
  public:
+  Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all
+  PlaneWindow window;
+
   void generate() {
-    make_planes();
+    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, in.dim(2).extent()});
+    window.find_places(plane, pitch, in.dim(2).extent());
     sum();
-    const Expr width = out.dim(0).extent();
-    store(total, {width, rows, [=](const Expr&) { return width; },
+    const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
+    store(total, {(height + rows - 1) / rows, width, rows, [=](const Expr&) { return width; },
                   [this](const Expr& x, const Expr& y) { return y * pitch + x; },
                   [this](const Expr& which, const Expr& x, const Expr& y) {
                     return std::vector<Expr>{x, first_row(which) + y};
@@ -27,7 +31,8 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   void schedule() {
     set_layouts(tile_channels());
     schedule_store();
-    schedule_planes(LoopLevel(out, part()));
+    schedule_planes(LoopLevel(out, part()), window.usual_steps());
+    window.schedule(LoopLevel(out, part()));
     schedule_product();
   }
 
@@ -35,14 +40,14 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   static constexpr int kTilePixels = 6;
 
   void sum() {
-    const Expr taps = kernel_w * kernel_h * in.dim(2).extent();
+    const Expr taps = window.taps() * in.dim(2).extent();
     chunks = RDom(0, (taps + chunk_taps - 1) / chunk_taps, "chunks");
     steps = RDom(0, chunk_taps, "steps");
     const Expr tap = k * chunk_taps + steps;
     steps.where(tap < taps);
     product(l, v, q, o, p, g, n, k) = 0.0f;
     product(l, v, q, o, p, g, n, k) =
-        fma_f32(padded(unsafe_promise_clamped(place(tap) + q, 0, elements - 1), p, g, n),
+        fma_f32(padded(unsafe_promise_clamped(window.place(tap) + q, 0, elements - 1), 0, p, g, n),
                 weights(v * kLanes + l, tap, tile_of(p, o), g), product(l, v, q, o, p, g, n, k));
     total(l, v, q, o, p, g, n) = 0.0f;
     // Their rows are asked for on the way, those of some channels per chunk: else writing them
@@ -52,7 +57,7 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
     const Expr channel = channel_of(tile_of(p, o), which % tile_channels(), tile_channels());
     const Expr sum =
         strict_float(total(l, v, q, o, p, g, n) + product(l, v, q, o, p, g, n, chunks));
-    const Expr row = same(first_row(p) * out.dim(0).extent() + q + l, channel, g, n);
+    const Expr row = window.same(first_row(p) * out.dim(0).extent() + q + l, channel, g, n);
     total(l, v, q, o, p, g, n) = select(v < asked_vectors, with_prefetch(sum, row), sum);
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/conv/conv_planes_recipe.h"
+#include "kernels/shuffle.h"
 
 #include <Halide.h>
 
@@ -19,16 +20,17 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
   Halide::GeneratorParam<int> vectors{"vectors", 4};  // of channels, in a tile
 
  protected:
-  using Base::channel_of, Base::first_row, Base::g, Base::j, Base::l, Base::n, Base::o, Base::out,
-      Base::p, Base::rows, Base::tile_of, Base::v;
+  using Base::channel_of, Base::g, Base::j, Base::l, Base::n, Base::o, Base::out, Base::p,
+      Base::tile_of, Base::v;
   using typename Base::Expr;
   using Func = Halide::Func;
 
   int tile_channels() const { return vectors * kLanes; }
 
-  // Results of a block that lie one after the other in memory: `count` runs of up to `longest`.
+  // Results that lie one after the other in memory: of each of `blocks`, `count` runs of up to
+  // `longest`.
   struct Runs {
-    Expr longest, count;
+    Expr blocks, longest, count;
     std::function<Expr(Expr part)> length;      // at least a vector
     std::function<Expr(Expr x, Expr y)> place;  // of element x of run y in the sums
     std::function<std::vector<Expr>(Expr part, Expr x, Expr y)> result;  // its place in out: x, y
@@ -36,7 +38,7 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
 
   // sums(lane, vector, place, o, p, g, n).
   void store(const Func& sums, const Runs& runs) {
-    const Expr channels = out.dim(2).extent(), blocks = (this->all_rows() + rows - 1) / rows,
+    const Expr channels = out.dim(2).extent(),
                all_tiles = (channels + tile_channels() - 1) / tile_channels();
     results = Halide::RDom({{0, kLanes},
                             {0, kLanes},
@@ -44,7 +46,7 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
                             {0, runs.count},
                             {0, vectors},
                             {0, this->tiles_per_part},
-                            {0, blocks * this->parts}},
+                            {0, runs.blocks * this->parts}},
                            "results");
     const Expr run = results[3], vector = results[4], tile = results[5], part = results[6];
     results.where(tile_of(part, tile) < all_tiles);

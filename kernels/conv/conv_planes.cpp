@@ -169,14 +169,18 @@ void record_planes(Recorder& recorder, const ConvProblem& p, const Operand& weig
   const Written to = written(p, cut);
   const Operand y = planes_operand(out, p, p.outputs, to.height, to.width);
   std::vector<HostArg> args;
-  for (int64_t value : {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.top, p.left,
-                        p.kernel_h, p.kernel_w, cut.pitch, cut.plane, to.rows, cut.elements,
-                        cut.tiles, std::min<int64_t>(kLanes, to.width) - 1, cut.parts,
-                        cut.tiles_per_part, chunk_taps(p, *cut.tile)}) {
+  for (int64_t value : {p.top, p.left, cut.pitch, cut.plane, to.rows, cut.elements, cut.tiles,
+                        cut.parts, cut.tiles_per_part}) {
     args.push_back(number(value));
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w), weights});
   EpilogueOperands(e, {p.outputs, p.groups}).append_to(args, y);
+  const bool has_channel_lanes = cut.tile == &tiles_of_cpu().channel_lanes;
+  for (int64_t value :
+       {has_channel_lanes ? chunk_taps(p, *cut.tile) : std::min<int64_t>(kLanes, to.width) - 1,
+        p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.kernel_h, p.kernel_w}) {
+    args.push_back(number(value));
+  }
   args.insert(
       args.end(),
       {dense_operand(out, DType::kF32, {p.batch, p.groups, p.outputs, p.out_h * p.out_w}), y});

@@ -15,8 +15,12 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   GeneratorParam<int> channels{"channels", 8};
   GeneratorParam<int> vectors{"vectors", 3};
 
+  Input<int> last_lane{"last_lane"};  // of the vectors of a row of results
+  PlaneWindow window;
+
   void generate() {
-    make_planes();
+    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, in.dim(2).extent()});
+    window.find_places(plane, pitch, in.dim(2).extent());
     sum();
     store();
   }
@@ -33,7 +37,8 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     write.specialize(is_wide && epilogue.has_residual == 0).vectorize(results[0]);
     write.specialize(is_wide).vectorize(results[0]);
 
-    schedule_planes(LoopLevel(out, part));
+    schedule_planes(LoopLevel(out, part), window.usual_steps());
+    window.schedule(LoopLevel(out, part));
     schedule_product(tile);
   }
 
@@ -41,20 +46,20 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   int tile_pixels() const { return vectors * kLanes; }
 
   void sum() {
-    const Expr taps = kernel_w * kernel_h * in.dim(2).extent();
+    const Expr taps = window.taps() * in.dim(2).extent();
     steps = RDom(0, taps, "steps");
-    const Expr pixel = place(steps) + u * tile_pixels() + v * kLanes + l;
+    const Expr pixel = window.place(steps) + u * tile_pixels() + v * kLanes + l;
     product(l, v, j, u, o, p, g, n) = 0.0f;
     product(l, v, j, u, o, p, g, n) =
         fma_f32(weights(j, steps, tile_of(p, o), g),
-                padded(unsafe_promise_clamped(pixel, 0, elements - 1), p, g, n),
+                padded(unsafe_promise_clamped(pixel, 0, elements - 1), 0, p, g, n),
                 product(l, v, j, u, o, p, g, n));
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
     const Expr result =
         product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);
-    staged(q, j, o, p, g, n) = with_prefetch(
-        result,
-        same(first_row(p) * out.dim(0).extent() + q, channel_of(tile_of(p, o), j, channels), g, n));
+    staged(q, j, o, p, g, n) =
+        with_prefetch(result, window.same(first_row(p) * out.dim(0).extent() + q,
+                                          channel_of(tile_of(p, o), j, channels), g, n));
   }
 
   void store() {

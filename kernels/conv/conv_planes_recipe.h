@@ -6,7 +6,6 @@
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
 
 #include <Halide.h>
 
@@ -15,10 +14,9 @@
 
 namespace ballast::kernels {
 
-// A work-group copies the rows it reads, of all channels, between zeros on its stack. The pixels of
-// a tile are neighbours in the padded planes, across the ends of rows: what falls into the gap
-// between rows is computed and not stored. A window is a table of places, so strides (whose phases
-// are planes of their own), dilations and flipped windows cost nothing.
+// A work-group copies the rows it reads between zeros on its stack. The pixels of a tile are
+// neighbours in the padded planes, across the ends of rows: what falls into the gap between rows is
+// computed and not stored. Of a convolution with strides each phase has a plane of its own.
 template <class Derived>
 class PlanesGenerator : public Halide::Generator<Derived> {
  protected:
@@ -33,27 +31,24 @@ class PlanesGenerator : public Halide::Generator<Derived> {
  public:
   Halide::GeneratorParam<std::string> device_class{"device_class", "cpu"};
 
-  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
-      dilation_w{"dilation_w"}, top{"top"}, left{"left"}, kernel_h{"kernel_h"},
-      kernel_w{"kernel_w"};
+  Input<int> top{"top"}, left{"left"};
   // A padded plane of one phase: rows `pitch` apart, `plane` elements; a block of results has
   // `rows` rows and takes `elements` padded ones (whole vectors) and `tiles` tiles of pixels.
   Input<int> pitch{"pitch"}, plane{"plane"}, rows{"rows"}, elements{"elements"}, tiles{"tiles"};
-  Input<int> last_lane{"last_lane"};  // of the vectors of a row of results
   // Channels are shared out among `parts` work-groups per block.
   Input<int> parts{"parts"}, tiles_per_part{"tiles_per_part"};
-  Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all; conv_winograd's channels
-  Input<Buffer<float, 5>> in{"in"};     // (x, y, channel, group, n)
+  Input<Buffer<float, 5>> in{"in"};            // (x, y, channel, group, n)
   Input<Buffer<float, 4>> weights{"weights"};  // (row, tap, tile, group)
   EpilogueInputs<2, 5> epilogue;               // its channel: (channel, group)
-  Input<Buffer<float, 4>> same{"same"};        // as out: (pixel, channel, group, n)
   Output<Buffer<float, 5>> out{"out"};         // (x, y, channel, group, n)
 
+  // Inputs of the kernels themselves are declared later, and come before `out` all the same.
+  bool allow_out_of_order_inputs_and_outputs() const override { return true; }
+
  protected:
-  // Of windows, as are `rows`; results are `results_per_window` times as many.
-  Expr first_row(const Expr& which) const { return min((which / parts) * rows, all_rows() - rows); }
-  Expr all_rows() const {
-    return (out.dim(1).extent() + results_per_window - 1) / results_per_window;
+  // Row of results that block `which / parts` begins at.
+  Expr first_row(const Expr& which) const {
+    return min((which / parts) * rows, out.dim(1).extent() - rows);
   }
   // Of all channels; o counts the tiles of a work-group.
   Expr tile_of(const Expr& which, const Expr& tile) const {
@@ -64,136 +59,83 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     return min(tile * tile_rows, out.dim(2).extent() - tile_rows) + row;
   }
 
-  // The padded planes, and where a window's taps lie in them.
-  void make_planes() {
-    pad(stride_h, stride_w);
-    find_places();
-  }
+  // What a work-group's planes hold: `samples` one below the other, `rows` of a plane each, and of
+  // the channels a set.
+  struct Held {
+    Expr first_sample, samples, first_row, rows, channels;
+  };
 
   // Element (x, y) of a padded channel lies at row y / step_h, column x / step_w of the plane of
   // its phase, the steps being those between windows.
-  void pad(const Expr& step_down, const Expr& step_across) {
-    step_h = step_down, step_w = step_across;
-    const Expr width = in.dim(0).extent(), channels = in.dim(2).extent();
-    const Expr columns = (width + step_w - 1) / step_w;  // of a phase, at most
-    const Expr is_wide = width / step_w >= kLanes && !is_patched(), plane_rows = plane / pitch;
-    padded(f, p, g, n) = 0.0f;
+  void pad(const Expr& step_h, const Expr& step_w, const Held& held) {
+    const Expr width = in.dim(0).extent(), columns = (width + step_w - 1) / step_w;  // at most
+    const Expr is_wide = width / step_w >= kLanes;
+    padded(f, s, p, g, n) = 0.0f;
     wide = Halide::RDom({{0, kLanes},
                          {0, select(is_wide, (columns + kLanes - 1) / kLanes, 0)},
-                         {0, plane_rows},
+                         {0, held.rows},
                          {0, step_w},
                          {0, step_h},
-                         {0, channels}},
+                         {0, held.samples},
+                         {0, held.channels}},
                         "wide");
-    copy(wide, wide[0], wide[2], wide[3], wide[4], wide[5],
-         [&](const Expr& first, const Expr& last) {
-           return first + min(wide[1] * kLanes, last + 1 - kLanes - first) + wide[0];
-         });
-    turn_patches(plane_rows);
-    narrow = Halide::RDom({{0, select(is_wide || is_patched(), 0, columns)},
-                           {0, plane_rows},
+    copy(step_h, step_w, held, wide, 1, [&](const Expr& first, const Expr& last) {
+      return first + min(wide[1] * kLanes, last + 1 - kLanes - first) + wide[0];
+    });
+    narrow = Halide::RDom({{0, select(is_wide, 0, columns)},
+                           {0, held.rows},
                            {0, step_w},
                            {0, step_h},
-                           {0, channels}},
+                           {0, held.samples},
+                           {0, held.channels}},
                           "narrow");
-    copy(narrow, 0, narrow[1], narrow[2], narrow[3], narrow[4],
-         [&](const Expr& first, const Expr& last) {
-           narrow.where(first + narrow[0] <= last);
-           return first + narrow[0];
-         });
+    copy(step_h, step_w, held, narrow, 0, [&](const Expr& first, const Expr& last) {
+      narrow.where(first + narrow[0] <= last);
+      return first + narrow[0];
+    });
   }
 
-  // Whether rows are whole patches of whole vectors of phases.
-  Expr is_patched() const {
-    const Expr width = in.dim(0).extent();
-    return step_w % kPatch == 0 && width % step_w == 0 && width / step_w >= kPatch && left == 0;
-  }
-
-  // Such rows are transposed in blocks: as many phases of as many columns.
-  void turn_patches(const Expr& plane_rows) {
-    const Expr columns = in.dim(0).extent() / step_w;
-    patches = Halide::RDom({{0, kPatch},
-                            {0, kPatch},
-                            {0, (columns + kPatch - 1) / kPatch},
-                            {0, select(is_patched(), step_w / kPatch, 0)},
-                            {0, plane_rows},
-                            {0, step_h},
-                            {0, in.dim(2).extent()}},
-                           "patches");
-    const Expr phase = patches[3] * kPatch, row = patches[4], phase_h = patches[5],
-               channel = patches[6];
-    const Expr y = (first_row(p) + row) * step_h + phase_h - top;
-    patches.where(y >= 0 && y < in.dim(1).extent());
-    Halide::Func block("block");
-    block(l, j, column, phase_w, v, o, g, n) = in((column + j) * step_w + phase_w + l, v, o, g, n);
-    turned_patches =
-        transpose_block(block, kPatch, sizeof(float), l, j, {column, phase_w, v, o, g, n});
-    const Expr first = Halide::min(patches[2] * kPatch, columns - kPatch);
-    const Expr plane_of = (channel * step_h + phase_h) * step_w + phase + patches[1];
-    padded(Halide::unsafe_promise_clamped(plane_of * plane + row * pitch + first + patches[0], 0,
-                                          elements - 1),
-           p, g, n) = turned_patches.back()(patches[0], patches[1], first, phase, y, channel, g, n);
-  }
-
+  // Dimensions of `domain` after number `before` are rows, phases, samples and channels.
   template <class Column>
-  void copy(Halide::RDom& domain, const Expr& lane, const Expr& row, const Expr& phase_w,
-            const Expr& phase_h, const Expr& channel, const Column& column_in) {
+  void copy(const Expr& step_h, const Expr& step_w, const Held& held, Halide::RDom& domain,
+            int before, const Column& column_in) {
+    const Expr row = domain[before + 1], phase_w = domain[before + 2], phase_h = domain[before + 3],
+               sample = domain[before + 4], channel = domain[before + 5];
     const Expr width = in.dim(0).extent(), height = in.dim(1).extent();
-    const Expr y = (first_row(p) + row) * step_h + phase_h - top;
+    const Expr y = (held.first_row + row) * step_h + phase_h - top;
     domain.where(y >= 0 && y < height);
     const Expr first = max(left - phase_w + step_w - 1, 0) / step_w,
                last = (width - 1 + left - phase_w) / step_w;
     const Expr column = column_in(first, last);
-    const Expr at = ((channel * step_h + phase_h) * step_w + phase_w) * plane + row * pitch;
+    const Expr at = ((channel * step_h + phase_h) * step_w + phase_w) * plane +
+                    (sample * held.rows + row) * pitch;
     // A channel lies in pages of its own, so the CPU does not see what comes next. Vectors of two
     // phases ask for half each of what both read.
-    const Expr x = column * step_w + phase_w - left, value = in(x, y, channel, g, n),
+    const Expr from = s * held.channels + channel, of = held.first_sample + sample;
+    const Expr lane = before > 0 ? Expr(domain[0]) : Expr(0);
+    const Expr x = column * step_w + phase_w - left, value = in(x, y, from, g, of),
                asked = x - lane * (step_w - 1) + phase_w * kLanes,
-               ahead = in(asked, y, min(channel + 2, in.dim(2).extent() - 1), g, n);
-    padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), p, g, n) =
+               ahead = in(asked, y, min(from + 2, in.dim(2).extent() - 1), g, of);
+    padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), s, p, g, n) =
         select(step_w <= 2, with_prefetch(value, ahead), value);
   }
 
-  // Where the taps of a window lie in the padded planes, from the place of its first one.
-  void find_places() {
-    const Expr taps = kernel_w * kernel_h, channel_elements = stride_h * stride_w * plane;
-    const Expr down = (t / kernel_w) * dilation_h, along = (t % kernel_w) * dilation_w;
-    window(t) = ((down % stride_h) * stride_w + along % stride_w) * plane +
-                (down / stride_h) * pitch + along / stride_w;
-    const Halide::RDom r(0, taps, 0, in.dim(2).extent(), "r");
-    place(t) = 0;
-    place(r.x + taps * r.y) = window(r.x) + channel_elements * r.y;
-  }
-
-  void schedule_planes(const Halide::LoopLevel& level) {
+  // `conditions`: under which rows that are wide enough are copied in vectors; none: always.
+  void schedule_planes(const Halide::LoopLevel& level, const std::vector<Expr>& conditions) {
     padded.compute_at(level).store_in(Halide::MemoryType::Stack);
     padded.bound(f, 0, elements).bound_storage(f, kPlaneElements).never_partition_all();
-    for (const Halide::Var& one : {p, g, n}) padded.bound_extent(one, 1);
+    for (const Halide::Var& one : {s, p, g, n}) padded.bound_extent(one, 1);
     padded.vectorize(f, kLanes, Halide::TailStrategy::RoundUp);
     padded.update(0).allow_race_conditions().never_partition_all();
-    if (Halide::Internal::is_const(step_w)) {
-      padded.update(0).vectorize(wide[0]);
-    } else {
-      for (int step : {1, 2}) padded.update(0).specialize(step_w == step).vectorize(wide[0]);
+    for (const Expr& condition : conditions) {
+      padded.update(0).specialize(condition).vectorize(wide[0]);
     }
+    if (conditions.empty()) padded.update(0).vectorize(wide[0]);
     padded.update(1).allow_race_conditions().never_partition_all();
-    padded.update(1).vectorize(patches[0]).unroll(patches[1]);
-    for (Halide::Func func : turned_patches) {
-      func.compute_at(padded, patches[2]).store_in(Halide::MemoryType::Register);
-      func.bound_extent(l, kPatch).bound_extent(j, kPatch).vectorize(l).unroll(j);
-      for (const Halide::Var& one : {column, phase_w, v, o, g, n}) func.bound_extent(one, 1);
-    }
-    padded.update(2).never_partition_all();
-    if (!window.defined()) return;
-    for (Halide::Func table : {window, place}) {
-      table.compute_at(level).store_in(Halide::MemoryType::Stack).bound_storage(t, kPlaneTaps);
-      table.never_partition_all();
-    }
-    place.update().never_partition_all();
   }
 
   void set_layouts(int tile_rows) {
-    set_mins(in, out, same);
+    set_mins(in, out);
     weights.dim(0).set_bounds(0, tile_rows).set_stride(1);
     weights.dim(1).set_min(0).set_stride(tile_rows);
     for (int d = 2; d < 4; ++d) weights.dim(d).set_min(0);
@@ -205,16 +147,50 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     return epilogue.with_relu(epilogue.with_terms(sum, {channel, g}, {column, y, channel, g, n}));
   }
 
-  static constexpr int kPatch = 8;
+  Halide::Var f{"f"}, s{"s"}, l{"l"}, v{"v"}, j{"j"}, o{"o"}, p{"p"}, g{"g"}, n{"n"};
+  Halide::Func padded{"padded"};  // (place in the planes, set of channels, part, group, n)
 
-  int results_per_window = 1;  // down, and across
-  Expr step_h, step_w;
+ private:
+  Halide::RDom wide, narrow;
+};
 
-  Halide::Var column{"column"}, phase_w{"phase_w"};
-  Halide::Var f{"f"}, t{"t"}, l{"l"}, v{"v"}, j{"j"}, o{"o"}, p{"p"}, g{"g"}, n{"n"};
-  Halide::Func padded{"padded"}, window{"window"}, place{"place"};
-  std::vector<Halide::Func> turned_patches;
-  Halide::RDom wide, patches, narrow;
+// What a kernel that has a window of any kind declares for it. It is a table of places, so strides,
+// dilations and flipped windows cost nothing.
+struct PlaneWindow {
+  using Expr = Halide::Expr;
+
+  Halide::GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
+      dilation_w{"dilation_w"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"};
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, ...)
+
+  Expr taps() const { return kernel_w * kernel_h; }
+  // Steps that most windows have.
+  std::vector<Expr> usual_steps() const { return {stride_w == 1, stride_w == 2}; }
+
+  // Where the taps of a window lie in the padded planes of `channels`, from the place of its first.
+  void find_places(const Expr& plane, const Expr& pitch, const Expr& channels) {
+    const Expr down = (t / kernel_w) * dilation_h, along = (t % kernel_w) * dilation_w;
+    window(t) = ((down % stride_h) * stride_w + along % stride_w) * plane +
+                (down / stride_h) * pitch + along / stride_w;
+    const Halide::RDom r(0, taps(), 0, channels, "r");
+    place(t) = 0;
+    place(r.x + taps() * r.y) = window(r.x) + stride_h * stride_w * plane * r.y;
+  }
+
+  void schedule(const Halide::LoopLevel& level) {
+    set_mins(same);
+    for (Halide::Func table : {window, place}) {
+      table.compute_at(level).store_in(Halide::MemoryType::Stack).bound_storage(t, kPlaneTaps);
+      table.never_partition_all();
+    }
+    place.update().never_partition_all();
+  }
+
+  Halide::Func place{"place"};
+
+ private:
+  Halide::Var t{"t"};
+  Halide::Func window{"window"};
 };
 
 }  // namespace ballast::kernels

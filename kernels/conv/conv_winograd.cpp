@@ -18,59 +18,70 @@ constexpr int64_t kSide = 2;                    // of a tile of results
 constexpr int64_t kReach = 1;                   // further rows and columns of tiles that it reads
 constexpr int64_t kElements = 16, kPhases = 4;  // of its input
 
-// How a problem is cut into work-groups: `rows` of tiles, and of a block's channels a part.
+// How a problem is cut into work-groups: `rows` of tiles of `samples`, which are more than one only
+// where all rows are a block, and of a block's channels a part.
 struct Cut {
   ConvTile tile;
-  int64_t rows = 0, pitch, plane, tiles, elements, blocks, parts, tiles_per_part, channel_tiles;
+  int64_t rows = 0, samples, plane, tiles, elements, blocks, parts, tiles_per_part, channel_tiles;
   double cycles;  // per sample
 };
 
-Cut cut_rows(const ConvProblem& p, const ConvTile& tile, int64_t pitch, int64_t rows) {
-  const int64_t all_rows = ceil_div(p.out_h, kSide), columns = ceil_div(p.out_w, kSide);
-  Cut cut{tile, rows, pitch};
-  cut.plane = (rows + kReach) * pitch;
-  cut.tiles = ceil_div((rows - 1) * pitch + columns, tile.broadcast);
-  const int64_t spread = ceil_div(cut.tiles * tile.broadcast, kLanes) * kLanes;
-  const int64_t last = (p.inputs * kPhases - 1) * cut.plane + kReach * pitch + kReach + spread;
-  cut.elements = ceil_div(std::max(last, p.inputs * kPhases * cut.plane), kLanes) * kLanes;
-  cut.blocks = ceil_div(all_rows, rows);
+int64_t rows_of_tiles(const ConvProblem& p) { return ceil_div(p.out_h, kSide); }
+int64_t columns_of_tiles(const ConvProblem& p) { return ceil_div(p.out_w, kSide); }
+int64_t pitch_of(const ConvProblem& p) {
+  return std::max(columns_of_tiles(p) + kReach, (p.left + p.in_w - 1) / kSide + 1);
+}
+
+Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t samples) {
+  const int64_t columns = columns_of_tiles(p), vectors_of_row = ceil_div(columns, kLanes);
+  Cut cut{tile, rows, samples};
+  cut.plane = samples * (rows + kReach) * pitch_of(p);
+  cut.elements =  // vectors that begin at a row's last tile pass its end
+      ceil_div(kPhases * cut.plane + kReach + vectors_of_row * kLanes, kLanes) * kLanes;
+  cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
+  cut.blocks = ceil_div(rows_of_tiles(p), rows) * ceil_div(p.batch, samples);
   cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
   constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 900;
-  const double vectors = double(tile.vectors), tiles = double(cut.tiles) * tile.broadcast;
-  const double input = double(cut.elements) / kLanes * kOfVectorCopied +
-                       double(spread) / kLanes * p.inputs * kOfInputTransformed;
-  const double results = tiles * vectors * (double(kElements) * p.inputs + kOfResult);
-  const double weights = double(cut.channel_tiles) * vectors * p.inputs * kOfWeights / p.batch;
-  cut.cycles = double(cut.blocks) * (input + double(cut.channel_tiles) * results) + weights;
+  const double vectors = double(tile.vectors), tiles = double(cut.tiles * tile.broadcast);
+  const double input =
+      double(p.inputs) * (double(cut.elements) / kLanes * kOfVectorCopied +
+                          double(samples * rows * vectors_of_row) * kOfInputTransformed);
+  const double results = tiles * vectors * (double(kElements * p.inputs) + kOfResult);
+  const double weights = double(cut.channel_tiles) * vectors * double(p.inputs) * kOfWeights;
+  const double block = input + double(cut.channel_tiles) * results;
+  cut.cycles = (double(cut.blocks) * block + weights) / double(p.batch);
   return cut;
 }
 
-// Results of a block that are written as one, of the last block if there is an odd row.
+bool fits(const ConvProblem& p, const Cut& cut) {
+  const int64_t tiles = cut.tiles * cut.tile.broadcast;
+  return cut.elements <= kPlaneElements && tiles <= kWinogradTiles &&
+         (tiles * p.inputs + kLanes) * kElements <= kWinogradSpread;
+}
+
+// Results of a block's sample that are written as one, of the last block if there is an odd row.
 int64_t shortest_run(const ConvProblem& p, int64_t rows) {
   return (rows * kSide - p.out_h % kSide) * p.out_w;
 }
 
 // The way that takes the least time; none where nothing fits.
 Cut cut_problem(const ConvProblem& p) {
-  const int64_t columns = ceil_div(p.out_w, kSide);
-  const int64_t pitch = std::max(columns + kReach, (p.left + p.in_w - 1) / kSide + 1);
+  const int64_t all_rows = rows_of_tiles(p);
   Cut best{};
   for (const ConvTile& tile : winograd_tiles()) {
     if (p.outputs < tile.lanes()) continue;
-    for (int64_t rows = 1; rows <= ceil_div(p.out_h, kSide); ++rows) {
-      const Cut cut = cut_rows(p, tile, pitch, rows);
-      const int64_t tiles = ceil_div(cut.tiles * tile.broadcast, kLanes) * kLanes;
-      if (cut.elements > kPlaneElements || std::max(tiles, rows * pitch) > kWinogradTiles ||
-          (tiles * p.inputs + kLanes) * kElements > kWinogradSpread) {
-        break;
-      }
+    for (int64_t rows = 1; rows <= all_rows; ++rows) {
       if (shortest_run(p, rows) < kLanes) continue;
-      if (best.rows == 0 || cut.cycles < best.cycles) best = cut;
+      for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
+        const Cut cut = cut_block(p, tile, rows, samples);
+        if (!fits(p, cut)) break;
+        if (best.rows == 0 || cut.cycles < best.cycles) best = cut;
+      }
     }
   }
   if (best.rows == 0) return best;
-  const ChannelParts parts = share_channels(best.blocks * p.batch * p.groups, best.channel_tiles);
+  const ChannelParts parts = share_channels(best.blocks * p.groups, best.channel_tiles);
   best.parts = parts.count, best.tiles_per_part = parts.tiles;
   return best;
 }
@@ -96,25 +107,33 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   Workspace scratch(terms.out + 1);
   const int64_t taps = p.inputs * kElements, panel = taps * tile.lanes();
   const uint32_t packed = scratch.add_floats(p.groups * cut.channel_tiles * panel);
-  recorder.call("conv_winograd_filters", DeviceClass::kCpu,
-                {number(p.first_tap), number(p.tap_step), weights_operand(1, p),
+  // The gradient towards the input flips windows, which lie one after the other along its results.
+  const bool is_turned = p.tap_step < 0;
+  const int64_t in_row = is_turned ? p.outputs : p.inputs,
+                source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
+  recorder.call(is_turned ? "conv_winograd_filters_turned" : "conv_winograd_filters",
+                DeviceClass::kCpu,
+                {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
                  dense_operand(packed, DType::kF32,
                                {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
-  const Operand y = planes_operand(terms.out, p, p.outputs, p.out_h, p.out_w);
+  // (place in a plane, sample, channel, group, 1)
+  const int64_t pixels = p.out_h * p.out_w, of_group = p.outputs * pixels;
+  const Operand y{terms.out,
+                  DType::kF32,
+                  {pixels, p.batch, p.outputs, p.groups, 1},
+                  {1, p.groups * of_group, pixels, of_group, p.batch * p.groups * of_group},
+                  {}};
   std::vector<HostArg> args;
-  constexpr int64_t kDilation = 1;
-  for (int64_t value : {kSide, kSide, kDilation, kDilation, p.top, p.left, p.kernel_h + 1,
-                        p.kernel_w + 1, cut.pitch, cut.plane, cut.rows, cut.elements, cut.tiles,
-                        int64_t{kLanes - 1}, cut.parts, cut.tiles_per_part, chunk_of(p, tile)}) {
+  for (int64_t value : {p.top, p.left, pitch_of(p), cut.plane, cut.rows, cut.elements, cut.tiles,
+                        cut.parts, cut.tiles_per_part}) {
     args.push_back(number(value));
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w),
                            dense_operand(packed, DType::kF32,
                                          {p.groups, cut.channel_tiles, taps, tile.lanes()})});
   terms.append_to(args, y);
-  args.insert(args.end(), {dense_operand(terms.out, DType::kF32,
-                                         {p.batch, p.groups, p.outputs, p.out_h * p.out_w}),
-                           y});
+  args.insert(args.end(), {number(p.out_w), number(p.out_h), number(cut.samples),
+                           number(chunk_of(p, tile)), y});
   recorder.call(fmt::format("conv_winograd_{}x{}", tile.broadcast, tile.vectors), DeviceClass::kCpu,
                 args);
   return recorder.finish(scratch);

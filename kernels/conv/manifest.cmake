@@ -31,6 +31,9 @@ foreach(tile 6x4 12x2 6x1)
                    PARAMS broadcasts=${broadcasts} vectors=${vectors})
   endif()
 endforeach()
+ballast_kernel(conv_winograd_filters CLASSES cpu GENERATOR conv_winograd_filters)
+ballast_kernel(conv_winograd_filters_turned CLASSES cpu GENERATOR conv_winograd_filters
+               PARAMS turned=true)
 foreach(wide depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
@@ -44,7 +47,7 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
   endforeach()
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
-foreach(helper winograd_filters plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
+foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()
