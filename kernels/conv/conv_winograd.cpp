@@ -42,7 +42,7 @@ Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t 
   cut.blocks = ceil_div(rows_of_tiles(p), rows) * ceil_div(p.batch, samples);
   cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
-  constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 900;
+  constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 450;
   const double vectors = double(tile.vectors), tiles = double(cut.tiles * tile.broadcast);
   const double input =
       double(p.inputs) * (double(cut.elements) / kLanes * kOfVectorCopied +
