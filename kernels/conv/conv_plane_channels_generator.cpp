@@ -17,8 +17,7 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   PlaneWindow window;
 
   void generate() {
-    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, in.dim(2).extent()});
-    window.find_places(plane, pitch, in.dim(2).extent());
+    make_planes(window);
     sum();
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
     store(total, {(height + rows - 1) / rows, width, rows, [=](const Expr&) { return width; },
@@ -31,8 +30,7 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   void schedule() {
     set_layouts(tile_channels());
     schedule_store();
-    schedule_planes(LoopLevel(out, part()), window.usual_steps());
-    window.schedule(LoopLevel(out, part()));
+    schedule_planes(LoopLevel(out, part()), window);
     schedule_product();
   }
 

@@ -151,7 +151,12 @@ struct Packed {
 Operand pack_weights(Recorder& recorder, Workspace& scratch, const ConvProblem& p) {
   const Packed packed(scratch, p);
   recorder.call("conv_plane_weights", DeviceClass::kCpu,
-                {number(p.first_tap), number(p.tap_step), weights_operand(1, p),
+                {number(p.first_tap), number(p.tap_step),
+                 Operand{1,
+                         DType::kF32,
+                         {p.window(), p.inputs, p.outputs, p.groups},
+                         {1, p.in_step, p.out_step, p.group_step},
+                         {}},
                  packed.as({p.window(), p.inputs})});
   return packed.as({p.taps()});
 }
@@ -175,6 +180,7 @@ void record_planes(Recorder& recorder, const ConvProblem& p, const Operand& weig
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w), weights});
   EpilogueOperands(e, {p.outputs, p.groups}).append_to(args, y);
+  // First what only one kind of kernel declares: chunk_taps, or last_lane.
   const bool has_channel_lanes = cut.tile == &tiles_of_cpu().channel_lanes;
   for (int64_t value :
        {has_channel_lanes ? chunk_taps(p, *cut.tile) : std::min<int64_t>(kLanes, to.width) - 1,

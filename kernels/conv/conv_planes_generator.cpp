@@ -19,8 +19,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   PlaneWindow window;
 
   void generate() {
-    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, in.dim(2).extent()});
-    window.find_places(plane, pitch, in.dim(2).extent());
+    make_planes(window);
     sum();
     store();
   }
@@ -37,8 +36,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     write.specialize(is_wide && epilogue.has_residual == 0).vectorize(results[0]);
     write.specialize(is_wide).vectorize(results[0]);
 
-    schedule_planes(LoopLevel(out, part), window.usual_steps());
-    window.schedule(LoopLevel(out, part));
+    schedule_planes(LoopLevel(out, part), window);
     schedule_product(tile);
   }
 

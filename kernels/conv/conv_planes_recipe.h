@@ -14,6 +14,45 @@
 
 namespace ballast::kernels {
 
+// What a kernel that has a window of any kind declares for it. It is a table of places, so strides,
+// dilations and flipped windows cost nothing.
+struct PlaneWindow {
+  using Expr = Halide::Expr;
+
+  Halide::GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
+      dilation_w{"dilation_w"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"};
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, ...)
+
+  Expr taps() const { return kernel_w * kernel_h; }
+  // Steps that most windows have.
+  std::vector<Expr> usual_steps() const { return {stride_w == 1, stride_w == 2}; }
+
+  // Where the taps of a window lie in the padded planes of `channels`, from the place of its first.
+  void find_places(const Expr& plane, const Expr& pitch, const Expr& channels) {
+    const Expr down = (t / kernel_w) * dilation_h, along = (t % kernel_w) * dilation_w;
+    window(t) = ((down % stride_h) * stride_w + along % stride_w) * plane +
+                (down / stride_h) * pitch + along / stride_w;
+    const Halide::RDom r(0, taps(), 0, channels, "r");
+    place(t) = 0;
+    place(r.x + taps() * r.y) = window(r.x) + stride_h * stride_w * plane * r.y;
+  }
+
+  void schedule(const Halide::LoopLevel& level) {
+    set_mins(same);
+    for (Halide::Func table : {window, place}) {
+      table.compute_at(level).store_in(Halide::MemoryType::Stack).bound_storage(t, kPlaneTaps);
+      table.never_partition_all();
+    }
+    place.update().never_partition_all();
+  }
+
+  Halide::Func place{"place"};
+
+ private:
+  Halide::Var t{"t"};
+  Halide::Func window{"window"};
+};
+
 // A work-group copies the rows it reads between zeros on its stack. The pixels of a tile are
 // neighbours in the padded planes, across the ends of rows: what falls into the gap between rows is
 // computed and not stored. Of a convolution with strides each phase has a plane of its own.
@@ -95,6 +134,13 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     });
   }
 
+  // Those of all channels of a sample, and where a window's taps lie in them.
+  void make_planes(PlaneWindow& window) {
+    const Expr channels = in.dim(2).extent();
+    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, channels});
+    window.find_places(plane, pitch, channels);
+  }
+
   // Dimensions of `domain` after number `before` are rows, phases, samples and channels.
   template <class Column>
   void copy(const Expr& step_h, const Expr& step_w, const Held& held, Halide::RDom& domain,
@@ -134,6 +180,11 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     padded.update(1).allow_race_conditions().never_partition_all();
   }
 
+  void schedule_planes(const Halide::LoopLevel& level, PlaneWindow& window) {
+    schedule_planes(level, window.usual_steps());
+    window.schedule(level);
+  }
+
   void set_layouts(int tile_rows) {
     set_mins(in, out);
     weights.dim(0).set_bounds(0, tile_rows).set_stride(1);
@@ -152,45 +203,6 @@ class PlanesGenerator : public Halide::Generator<Derived> {
 
  private:
   Halide::RDom wide, narrow;
-};
-
-// What a kernel that has a window of any kind declares for it. It is a table of places, so strides,
-// dilations and flipped windows cost nothing.
-struct PlaneWindow {
-  using Expr = Halide::Expr;
-
-  Halide::GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
-      dilation_w{"dilation_w"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"};
-  Halide::GeneratorInput<Halide::Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, ...)
-
-  Expr taps() const { return kernel_w * kernel_h; }
-  // Steps that most windows have.
-  std::vector<Expr> usual_steps() const { return {stride_w == 1, stride_w == 2}; }
-
-  // Where the taps of a window lie in the padded planes of `channels`, from the place of its first.
-  void find_places(const Expr& plane, const Expr& pitch, const Expr& channels) {
-    const Expr down = (t / kernel_w) * dilation_h, along = (t % kernel_w) * dilation_w;
-    window(t) = ((down % stride_h) * stride_w + along % stride_w) * plane +
-                (down / stride_h) * pitch + along / stride_w;
-    const Halide::RDom r(0, taps(), 0, channels, "r");
-    place(t) = 0;
-    place(r.x + taps() * r.y) = window(r.x) + stride_h * stride_w * plane * r.y;
-  }
-
-  void schedule(const Halide::LoopLevel& level) {
-    set_mins(same);
-    for (Halide::Func table : {window, place}) {
-      table.compute_at(level).store_in(Halide::MemoryType::Stack).bound_storage(t, kPlaneTaps);
-      table.never_partition_all();
-    }
-    place.update().never_partition_all();
-  }
-
-  Halide::Func place{"place"};
-
- private:
-  Halide::Var t{"t"};
-  Halide::Func window{"window"};
 };
 
 }  // namespace ballast::kernels

@@ -45,12 +45,4 @@ Operand planes_operand(uint32_t slot, const ConvProblem& p, int64_t channels, in
   return dense_operand(slot, DType::kF32, {p.batch, p.groups, channels, height, width});
 }
 
-Operand weights_operand(uint32_t slot, const ConvProblem& p) {
-  return {slot,
-          DType::kF32,
-          {p.window(), p.inputs, p.outputs, p.groups},
-          {1, p.in_step, p.out_step, p.group_step},
-          {}};
-}
-
 }  // namespace ballast::kernels

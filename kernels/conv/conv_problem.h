@@ -32,10 +32,8 @@ struct ChannelParts {
 };
 ChannelParts share_channels(int64_t groups, int64_t channel_tiles);
 
-// [batch, groups, channels, height, width] and the weights (tap of the window, input channel,
-// output channel, group).
+// [batch, groups, channels, height, width].
 Operand planes_operand(uint32_t slot, const ConvProblem& problem, int64_t channels, int64_t height,
                        int64_t width);
-Operand weights_operand(uint32_t slot, const ConvProblem& problem);
 
 }  // namespace ballast::kernels

@@ -195,17 +195,19 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
                                           (turned ? channel : output) + r, g);
     turns = transpose_block(block, kLanes, sizeof(float), l, r, {b, jo, co, o, g});
     taps(l, t, jo, co, o, g) = turns.back()(l, t % kLanes, t / kLanes, jo, co, o, g);
-    // Or of the output channels of a row.
-    Func of_tap("of_tap");
-    of_tap(l, r, b, jo, co, o, g) = taps(l, r * kTaps + b, jo, co, o, g);
-    second_turns = transpose_block(of_tap, kLanes, sizeof(float), l, r, {b, jo, co, o, g});
+    if (turned) {  // back, by tap: the output channels of a row side by side
+      Func of_tap("of_tap");
+      of_tap(l, r, b, jo, co, o, g) = taps(l, r * kTaps + b, jo, co, o, g);
+      turns_back = transpose_block(of_tap, kLanes, sizeof(float), l, r, {b, jo, co, o, g});
+      windows(l, r, b, jo, co, o, g) = turns_back.back()(l, r, b, jo, co, o, g);
+    }
 
     const Expr lane = blocks[0], element = blocks[1], of_block = blocks[2], jb = blocks[3],
                cb = blocks[4];
     const auto tap = [&](int row, int column) -> Expr {
       const int at = row * 3 + column;
       if (!turned) return taps(lane, of_block * kTaps + at, jb, cb, o, g);
-      return second_turns.back()(lane, of_block, kTaps - 1 - at, jb, cb, o, g);
+      return windows(lane, of_block, kTaps - 1 - at, jb, cb, o, g);
     };
     packed(j, c, e, o, g) = undef<float>();
     packed(jb * kLanes + lane, min(cb * kLanes, channels - kLanes) + of_block, element, o, g) =
@@ -225,26 +227,26 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
         .never_partition_all();
     taps.compute_at(packed, row_block).store_in(MemoryType::Stack);
     taps.bound(t, 0, kTaps * kLanes).split(t, b, r, kLanes).vectorize(l).unroll(r);
-    for (Func turn : turns) turn.compute_at(taps, b);
-    if (turned) {
-      Func windows = second_turns.back();
-      second_turns.pop_back();
-      windows.compute_at(packed, row_block).store_in(MemoryType::Stack).bound_extent(b, kTaps);
-      for (Func turn : second_turns) turn.compute_at(windows, b);
-      turns.insert(turns.end(), second_turns.begin(), second_turns.end());
-      windows.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
-    }
-    for (Func turn : turns) {
-      turn.store_in(MemoryType::Register).bound_extent(l, kLanes).bound_extent(r, kLanes);
-      turn.vectorize(l).unroll(r);
-    }
+    schedule_turns(turns, taps);
+    if (!turned) return;
+    windows.compute_at(packed, row_block).store_in(MemoryType::Stack).bound_extent(b, kTaps);
+    windows.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+    schedule_turns(turns_back, windows);
   }
 
  private:
   static constexpr int kTaps = 9;
+
+  void schedule_turns(const std::vector<Func>& steps, const Func& turned_blocks) {
+    for (Func step : steps) {
+      step.compute_at(turned_blocks, b).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+    }
+  }
+
   Var l{"l"}, r{"r"}, b{"b"}, t{"t"}, j{"j"}, jo{"jo"}, e{"e"}, c{"c"}, co{"co"}, o{"o"}, g{"g"};
-  Func taps{"taps"};
-  std::vector<Func> turns, second_turns;
+  Func taps{"taps"}, windows{"windows"};
+  std::vector<Func> turns, turns_back;
   RDom blocks;
 };
 
