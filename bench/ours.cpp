@@ -1,5 +1,6 @@
 #include "bench/ours.h"
 
+#include "graph/prepared_op.h"
 #include "graph/sink.h"
 
 #include <chrono>
@@ -103,36 +104,24 @@ std::vector<float> decode(DType dtype, const std::vector<uint8_t>& bytes) {
 
 class OpRun final : public Ours {
  public:
-  explicit OpRun(const Case& c) : Ours(c) {
-    const graph::OpCall call = graph::make_call(c.op, c.attrs, input_types_);
-    const std::vector<TensorType> outputs = graph::infer(call);
-    plan_ = call.op->plan(device()->info().device_class, call, outputs);
-    allocate(outputs);
-    for (const auto& list : {inputs_, outputs_}) {
-      for (const device::BufferPtr& buffer : list) slots_.push_back(buffer.get());
-    }
-    if (plan_.workspace_bytes > 0) {
-      workspace_.push_back(device::Buffer::create(device(), plan_.workspace_bytes));
-      for (const kernels::Region& region : plan_.regions) {
-        workspace_.push_back(device::Buffer::view(workspace_[0], region.offset, region.bytes));
-      }
-      for (const device::BufferPtr& buffer : workspace_) slots_.push_back(buffer.get());
+  explicit OpRun(const Case& c)
+      : Ours(c), op_(device(), graph::make_call(c.op, c.attrs, input_types_)) {
+    allocate(op_.outputs());
+    operands_ = inputs_;
+    operands_.insert(operands_.end(), outputs_.begin(), outputs_.end());
+    if (const uint64_t bytes = op_.plan().workspace_bytes; bytes > 0) {
+      operands_.push_back(device::Buffer::create(device(), bytes));
     }
   }
 
  private:
   void submit(int count) override {
     device::Stream& stream = device()->default_stream();
-    for (int i = 0; i < count; ++i) {
-      for (const device::Launch& launch : plan_.launches) {
-        stream.submit(launch, slots_.data(), slots_.size());
-      }
-    }
+    for (int i = 0; i < count; ++i) op_.launch(stream, operands_.data(), operands_.size());
   }
 
-  graph::Plan plan_;
-  std::vector<device::BufferPtr> workspace_;  // whole, then its regions
-  std::vector<device::Buffer*> slots_;
+  graph::PreparedOp op_;
+  std::vector<device::BufferPtr> operands_;
 };
 
 graph::ValueId add_scalar(graph::Graph& graph, double value) {

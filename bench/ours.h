@@ -1,5 +1,5 @@
-// Ballast's side of a case: the plan that the registry gives for an op, or a compiled graph, on
-// device buffers that are reused. What is timed is the submission of n runs and the wait for the
+// Ballast's side of a case: an op, prepared as eager mode does, or a compiled graph, on device
+// buffers that are reused. What is timed is the submission of n runs and the wait for the
 // last, which is what a caller of the plugin pays; or n steps of a sink.
 #pragma once
 

@@ -2,8 +2,13 @@
 
 #include <pthread.h>
 
-#include <cfenv>
 #include <cstddef>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#else
+#include <cfenv>
+#endif
 
 namespace ballast::device {
 namespace {
@@ -36,19 +41,41 @@ bool has_stack() {
   return here > stack.lowest && here < stack.end && here - stack.lowest > kStackBytes;
 }
 
+// That of a new thread, as long as it exists; then what was before.
+class DefaultFloatEnvironment {
+ public:
+  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
+#if defined(__SSE__)
+  // Kernels compute in vector registers. libc's functions also save and load the x87 unit's state,
+  // which takes as long as a small kernel.
+  DefaultFloatEnvironment() : before_(_mm_getcsr()) { _mm_setcsr(kMasked); }
+  ~DefaultFloatEnvironment() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kMasked = 0x1f80;  // rounds to nearest, keeps denormals, no traps
+  unsigned before_;
+#else
+  DefaultFloatEnvironment() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloatEnvironment() { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_;
+#endif
+};
+
 }  // namespace
 
 bool is_for_caller(uint64_t bytes) { return bytes > 0 && bytes <= kCallerBytes && has_stack(); }
 
 void run_on_caller(Task task, const TaskWords& launch) {
-  fenv_t environment;
-  fegetenv(&environment);
-  fesetenv(FE_DFL_ENV);
+  const DefaultFloatEnvironment environment;
   alignas(64) std::byte shared[kTaskLocalBytes];
   const TaskCall call(task, launch.data(), launch.data() + launch.size(), shared);
   const uint64_t groups = launch[0] * launch[1] * launch[2];
   for (uint64_t group = 0; group < groups; ++group) call.run(group);
-  fesetenv(&environment);
 }
 
 }  // namespace ballast::device

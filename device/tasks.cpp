@@ -144,13 +144,12 @@ bool may_be_task(const Launch& launch) {
 }
 
 void write_task_words(const Launch& launch, TaskWords* words) {
-  words->assign(launch.global.begin(), launch.global.end());
-  words->resize(kTaskArguments);
+  words->assign(kTaskArguments + launch.args.size(), 0);
+  std::copy(launch.global.begin(), launch.global.end(), words->begin());
   for (size_t i = 0; i < launch.args.size(); ++i) {
-    if (launch.args[i].kind == Arg::Kind::kLocal) {
-      (*words)[kTaskLocals + i / 64] |= uint64_t{1} << i % 64;
-    }
-    words->push_back(launch.args[i].bits);
+    const Arg& arg = launch.args[i];
+    if (arg.kind == Arg::Kind::kLocal) (*words)[kTaskLocals + i / 64] |= uint64_t{1} << i % 64;
+    (*words)[kTaskArguments + i] = arg.bits;
   }
 }
 
