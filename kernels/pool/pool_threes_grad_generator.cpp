@@ -76,9 +76,10 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     sums.bound_extent(l, lanes).bound_extent(j, stride == 2 ? 2 : 1);
     sums.bound_extent(i, stride == 2 ? 2 : kRows);
     cells.compute_at(*dx_, p).store_in(MemoryType::Stack).never_partition_all();
-    cells.update(0).allow_race_conditions().vectorize(none.x);
-    if (!is_max) fill_rows(cells.update(1).specialize(have_one_count()));
-    fill_rows(cells.update(1));
+    cells.update(0).allow_race_conditions().vectorize(outside.x);
+    cells.update(1).allow_race_conditions().vectorize(beside.x).unroll(beside.y);
+    if (!is_max) fill_rows(cells.update(2).specialize(have_one_count()));
+    fill_rows(cells.update(2));
     if (!is_max) return;
     best.compute_at(cells, window[2]).store_in(MemoryType::Register);
     best.bound_extent(l, lanes).bound_extent(i, folded_rows()).vectorize(l).unroll(i);
@@ -104,14 +105,22 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
   }
   Expr first_row(const Expr& group) const { return min(group * kRows, windows_down() - kRows); }
 
-  Tuple cell_of(const Expr& given, const Expr& place) const {
-    return is_max ? Tuple(given, place) : Tuple(given);
+  static Expr place(int tap) { return cast<uint8_t>(tap); }
+  Tuple cell_of(const Expr& given, const Expr& winner) const {
+    return is_max ? Tuple(given, winner) : Tuple(given);
   }
 
   void begin_cells() {
-    none = RDom(0, lanes, 0, (windows_down() + 2 * around()) * (pitch / lanes), "none");
-    cells(x, p) = cell_of(undef<float>(), undef<int>());
-    cells(cell(none.y * lanes + none.x), p) = cell_of(0.0f, -1);
+    // Whole rows around the plane, and a vector on both sides of its own rows: the second may pass
+    // on into the next row.
+    outside = RDom(0, lanes, 0, pitch / lanes, 0, 2 * around(), "outside");
+    beside = RDom(0, lanes, 0, 2, around(), windows_down(), "beside");
+    const Expr outer = select(outside.z < around(), outside.z, windows_down() + outside.z);
+    const Tuple no_window = cell_of(0.0f, place(kSide * kSide));
+    cells(x, p) = cell_of(undef<float>(), undef<uint8_t>());
+    cells(cell(outer * pitch + outside.y * lanes + outside.x), p) = no_window;
+    cells(cell(beside.z * pitch + beside.y * (windows_across() + around()) + beside.x), p) =
+        no_window;
     window = RDom({{0, lanes},
                    {0, kRows},
                    {0, (windows_across() + lanes - 1) / lanes},
@@ -139,9 +148,10 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     const Expr of = select(i == 0, max(nth, 0), i == folded_rows() - 1, min(nth, last), nth);
     const std::vector<Expr> taps = stride == 2 ? taps_apart(of) : taps_beside(of);
     const Expr has_padding = stride == 1 || start != 0;
-    Expr value = taps[0], place = select(has_padding && first_window(v) + l < left, 1, 0);
-    for (int kx = 1; kx < kSide; ++kx) keep_first(value, place, taps[kx], kx);
-    best(l, i, v, k, p) = Tuple(value, place);
+    Expr value = taps[0],
+         tap = select(has_padding && first_window(v) + l < left, place(1), place(0));
+    for (int kx = 1; kx < kSide; ++kx) keep_first(value, tap, taps[kx], place(kx));
+    best(l, i, v, k, p) = Tuple(value, tap);
   }
   Expr last_column() const { return in_->dim(0).extent() - 1; }
   Expr pixel(const Expr& of, const Expr& at) const {
@@ -161,12 +171,17 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     return {select(is_between, moved(before, odds, lanes - 1), evens),
             select(is_between, evens, odds), select(is_between, odds, moved(evens, after, 1))};
   }
+  // A lane of padding takes what is beside it, which the vector turned by a lane does not have
+  // there.
   std::vector<Expr> taps_beside(const Expr& of) const {
     const Expr begin = first_window(v) - left, end = last_column() + 1 - lanes;
     const auto vector = [&](const Expr& first) { return pixel(of, clamp(first, 0, end) + l); };
     const Expr middle = vector(begin + 1);
-    return {select(begin < 0, moved(pixel(of, 0), middle, lanes - 1), vector(begin)), middle,
-            select(begin + 2 > end, moved(middle, pixel(of, last_column()), 1), vector(begin + 2))};
+    return {
+        select(begin < 0, select(l == 0, middle, moved(middle, middle, lanes - 1)), vector(begin)),
+        middle,
+        select(begin + 2 > end, select(l == lanes - 1, middle, moved(middle, middle, 1)),
+               vector(begin + 2))};
   }
   static void keep_first(Expr& value, Expr& place, const Expr& next, const Expr& next_place) {
     const Expr wins = !le(next, value) && eq(value, value);
@@ -179,11 +194,11 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
       return best(window[0], window[1] * stride + ky, window[2], window[3], p);
     };
     const Expr is_above = window[1] == 0 && first_row(window[3]) * stride < top;
-    Expr value = row_of(0)[0], place = row_of(0)[1] + select(is_above, kSide, 0);
+    Expr value = row_of(0)[0], tap = row_of(0)[1] + select(is_above, place(kSide), place(0));
     for (int ky = 1; ky < kSide; ++ky) {
-      keep_first(value, place, row_of(ky)[0], row_of(ky)[1] + ky * kSide);
+      keep_first(value, tap, row_of(ky)[0], row_of(ky)[1] + place(ky * kSide));
     }
-    cells(cell_at(row, column), p) = Tuple(given, place);
+    cells(cell_at(row, column), p) = Tuple(given, tap);
   }
 
   // To what there is of a sum, in the order of the taps.
@@ -193,7 +208,7 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
       sum = sum.defined() ? strict_float(sum + of) : Expr(of);
       return;
     }
-    const Expr wins = of[1] == tap;
+    const Expr wins = of[1] == place(tap);
     sum = sum.defined() ? select(wins, strict_float(sum + of[0]), sum) : select(wins, of[0], 0.0f);
   }
 
@@ -287,7 +302,7 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
   Func best{"best"}, cells{"cells"}, sums{"sums"}, woven{"woven"};
   GeneratorInput<Buffer<float>>*dy_ = nullptr, *in_ = nullptr;
   GeneratorOutput<Buffer<float>>* dx_ = nullptr;
-  RDom none, window, step;
+  RDom outside, beside, window, step;
   Expr column, row, given;  // of a window, and its dy
 };
 
