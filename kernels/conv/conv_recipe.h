@@ -49,18 +49,14 @@ struct EpilogueInputs {
   }
 };
 
-// dy(lane, vector, pixel, panel) and sums(lane, vector, tap, ...) of a weight gradient, in panels
-// of `vectors` vectors of output channels; a generator's tensors.
-template <class Gradient, class Sums>
-void set_panel_layouts(Gradient& dy, Sums& sums, int vectors) {
-  const auto set = [&](auto& tensor) {
-    tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
-    tensor.dim(1).set_bounds(0, vectors).set_stride(kLanes);
-    tensor.dim(2).set_min(0).set_stride(kLanes * vectors);
-    for (int d = 3; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
-  };
-  set(dy);
-  set(sums);
+// A weight gradient's dy(lane, vector, pixel, panel), or sums(lane, vector, tap, ...), in panels of
+// `vectors` vectors of output channels; a generator's tensor.
+template <class Tensor>
+void set_panel_layout(Tensor& tensor, int vectors) {
+  tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
+  tensor.dim(1).set_bounds(0, vectors).set_stride(kLanes);
+  tensor.dim(2).set_min(0).set_stride(kLanes * vectors);
+  for (int d = 3; d < tensor.dimensions(); ++d) tensor.dim(d).set_min(0);
 }
 
 }  // namespace ballast::kernels

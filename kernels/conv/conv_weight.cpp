@@ -13,21 +13,31 @@ namespace {
 
 // How the rows of pixels, and the tiles of taps, are shared out.
 struct Split {
-  int64_t rows_per_chunk, chunks, tiles_per_group;
+  int64_t rows_per_chunk, chunks, blocks, tiles_per_group;
 };
 
 // A chunk's share of dy stays in the second level cache, and there are groups enough for the cores.
 Split split_rows(int64_t rows, int64_t width, int64_t tiles, int64_t panels, int64_t lanes) {
-  constexpr int64_t kChunkBytes = 400 << 10, kGroups = 16;
-  const int64_t fitting = kChunkBytes / (4 * lanes * std::max<int64_t>(1, width));
+  constexpr int64_t kGroups = 16;
+  const int64_t fitting = kWeightChunkBytes / (4 * lanes * std::max<int64_t>(1, width));
   Split split;
   const int64_t most = std::min<int64_t>(std::max<int64_t>(1, rows), kWeightRows);
   split.rows_per_chunk = std::clamp<int64_t>(fitting, 1, most);
   split.chunks = ceil_div(rows, split.rows_per_chunk);
   split.rows_per_chunk = ceil_div(rows, std::max<int64_t>(1, split.chunks));
-  const int64_t blocks = std::clamp<int64_t>(kGroups / (split.chunks * panels + 1), 1, tiles);
-  split.tiles_per_group = ceil_div(tiles, blocks);
+  split.blocks = std::clamp<int64_t>(kGroups / (split.chunks * panels + 1), 1, tiles);
+  split.tiles_per_group = ceil_div(tiles, split.blocks);
   return split;
+}
+
+// (pixel, channel, group, n) of dy in slot 0.
+Operand gradient_planes(const ConvConfig& c) {
+  const int64_t pixels = c.out_h() * c.out_w(), channels = c.out_channels / c.groups;
+  return {0,
+          DType::kF32,
+          {pixels, channels, c.groups, c.batch},
+          {1, pixels, channels * pixels, c.out_channels * pixels},
+          {}};
 }
 
 }  // namespace
@@ -41,10 +51,14 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
 
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
   const ConvTile& tile = choose_conv_tile(lanes, taps);
-  const PackedPanels dy = pack_gradient(recorder, scratch, tile, c);
   const int64_t tiles = ceil_div(taps, tile.broadcast), padded_taps = tiles * tile.broadcast;
-  const int64_t panels = dy.panels * c.groups;
+  const int64_t panels_of_group = ceil_div(lanes, tile.lanes()),
+                panels = panels_of_group * c.groups;
   const Split split = split_rows(rows, out_w, tiles, panels, tile.lanes());
+  // What one work-group alone reads it packs by itself.
+  const bool packs = split.blocks == 1 && out_w >= kLanes &&
+                     4 * split.rows_per_chunk * out_w * tile.lanes() <= kWeightChunkBytes;
+  const Operand dy = packs ? gradient_planes(c) : pack_gradient(recorder, scratch, tile, c).operand;
   const int64_t panel_elements = padded_taps * tile.lanes();
   const Operand sums{scratch.add_floats(panel_elements * panels * split.chunks),
                      DType::kF32,
@@ -56,15 +70,16 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
                        {channels * in.plane, c.groups, c.batch},
                        {1, channels * in.plane, in.image},
                        {}};
-  const std::string kernel = fmt::format("conv_weight_tiles_{}x{}", tile.broadcast, tile.vectors);
+  const std::string kernel = fmt::format("conv_weight_tiles_{}x{}{}", tile.broadcast, tile.vectors,
+                                         packs ? "_packing" : "");
   recorder.call(kernel, DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
                  number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
                  number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
-                 number(dy.panels), number(split.rows_per_chunk), number(split.tiles_per_group),
-                 planes, dy.operand, sums});
+                 number(panels_of_group), number(split.rows_per_chunk),
+                 number(split.tiles_per_group), planes, dy, sums});
   recorder.call("conv_weight_sum", DeviceClass::kCpu,
-                {number(dy.panels), number(tile.vectors), sums,
+                {number(panels_of_group), number(tile.vectors), sums,
                  Operand{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}}});
   return recorder.finish(scratch);
 }

@@ -5,7 +5,8 @@
 
 namespace ballast::kernels {
 
-constexpr int kWeightRows = 1024;  // of pixels, of a chunk
+constexpr int kWeightRows = 1024;             // of pixels, of a chunk
+constexpr int kWeightChunkBytes = 400 << 10;  // of dy, unless a row has more
 
 Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config);
 

@@ -7,6 +7,7 @@
 //
 // How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_turned_recipe.h"
 #include "kernels/conv/conv_weight.h"
 
 #include <string>
@@ -22,16 +23,20 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> taps{"taps", 6};
   GeneratorParam<int> vectors{"vectors", 4};
+  GeneratorParam<bool> packs{"packs", false};
 
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
       pitch{"pitch"}, plane{"plane"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, width{"width"},
       height{"height"}, tap_count{"tap_count"}, row_count{"row_count"}, panels{"panels"},
       rows_per_chunk{"rows_per_chunk"}, tiles_per_group{"tiles_per_group"};
-  Input<Buffer<float, 3>> in{"in"};       // (place in the padded planes of a group, group, n)
-  Input<Buffer<float, 4>> dy{"dy"};       // (lane, vector, pixel of the batch, panel of all groups)
+  Input<Buffer<float, 3>> in{"in"};  // (place in the padded planes of a group, group, n)
+  // (lane, vector, pixel of the batch, panel of all groups); where the kernel packs, (pixel,
+  // channel, group, n)
+  Input<Buffer<float, 4>> dy{"dy"};
   Output<Buffer<float, 5>> sums{"sums"};  // (lane, vector, j, panel of all groups, chunk)
 
   void generate() {
+    if (packs) turn_rows();
     const Expr tap = min(j, tap_count - 1);
     base(j) = (tap / (kernel_w * kernel_h)) * plane + ((tap / kernel_w) % kernel_h) * step_h +
               (tap % kernel_w) * step_w;
@@ -45,16 +50,25 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
     const Expr from = row_place(unsafe_promise_clamped(pixels.y, 0, rows_per_chunk - 1), chunk);
     const Expr place = unsafe_promise_clamped(base(j) + from, 0, 1 << 30) + pixels.x * stride_w;
     product(l, v, j, p, chunk) = 0.0f;
-    product(l, v, j, p, chunk) = fma_f32(
-        in(place, p / panels, 0), dy(l, v, pixels.x + width * row, p), product(l, v, j, p, chunk));
+    const Expr given = packs ? rows.turned(l, v, pixels.x + width * pixels.y, p, chunk)
+                             : dy(l, v, pixels.x + width * row, p);
+    product(l, v, j, p, chunk) =
+        fma_f32(in(place, p / panels, 0), given, product(l, v, j, p, chunk));
     sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
   }
 
   void schedule() {
     for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    set_panel_layouts(dy, sums, vectors);
+    set_panel_layout(sums, vectors);
+    if (packs) {
+      set_mins(dy);
+      rows.schedule(LoopLevel(sums, block), vectors,
+                    kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))));
+    } else {
+      set_panel_layout(dy, vectors);
+    }
 
-    Var tile("tile"), block("block"), ji("ji");
+    Var tile("tile"), ji("ji");
     Func(sums)
         .split(j, tile, ji, taps, TailStrategy::RoundUp)
         .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
@@ -75,8 +89,24 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
   }
 
  private:
-  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"}, r{"r"};
+  // The chunk's rows of dy; the last vector of a row moves inwards.
+  void turn_rows() {
+    const Expr channel = ((p % panels) * vectors + rows.v) * kLanes;
+    rows.define({dy, dy.dim(0).extent(), dy.dim(1).extent(), channel, p / panels},
+                (width + kLanes - 1) / kLanes, rows_per_chunk,
+                [this](const Expr& number) {
+                  const Expr row = chunk * rows_per_chunk + number;
+                  const Expr begin = (row % height) * width;
+                  const Expr end = select(row < row_count, begin + width, begin);
+                  return TurnedPixels::Run{row / height, begin, end, begin + width - kLanes,
+                                           number * width - begin};
+                },
+                {p, chunk});
+  }
+
+  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"}, r{"r"}, block{"block"};
   Func base{"base"}, row_place{"row_place"}, product{"product"};
+  TurnedPixels rows{"rows"};
   RDom pixels;
 };
 

@@ -11,7 +11,6 @@
 namespace ballast::kernels {
 
 constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
-constexpr int kWinogradChannels = 72;    // of the input, of a work-group's weight gradient
 constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
 
 // Whether it is a 3x3 without strides and dilation, of any extent but 0.

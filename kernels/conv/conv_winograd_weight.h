@@ -6,6 +6,9 @@
 
 namespace ballast::kernels {
 
+constexpr int kWinogradChannels = 72;  // of the input, of a work-group's weight gradient
+constexpr int kWinogradPlaces = 4096;  // of the pixels of a vector of channels
+
 // Whether it is one, of channels that fill vectors, and takes less time than in register tiles.
 bool is_winograd_weight_grad(const ConvConfig& config);
 

@@ -14,6 +14,8 @@ foreach(tile 6x4 8x3 8x2 12x2 12x1 6x1)
   if(NOT tile STREQUAL "8x2")
     ballast_kernel(conv_weight_tiles_${tile} CLASSES cpu GENERATOR conv_weight_tiles
                    PARAMS taps=${pixels} vectors=${vectors})
+    ballast_kernel(conv_weight_tiles_${tile}_packing CLASSES cpu GENERATOR conv_weight_tiles
+                   PARAMS taps=${pixels} vectors=${vectors} packs=true)
   endif()
 endforeach()
 ballast_kernel(conv_planes_8x3 CLASSES cpu WIDE GENERATOR conv_planes PARAMS channels=8 vectors=3)

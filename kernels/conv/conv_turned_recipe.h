@@ -1,0 +1,112 @@
+// Pixels of planes with channels in the lanes, as weight gradients multiply them. Needs Halide.
+#pragma once
+
+#include "kernels/hints.h"
+#include "kernels/lanes.h"
+#include "kernels/shuffle.h"
+
+#include <Halide.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+// turned(lane, vector, place, key...) on a work-group's stack: 16 channels are a vector, and 16
+// pixels of them at a time are transposed in registers. A `key` says which pixels and channels; a
+// schedule computes those of one key at a time.
+class TurnedPixels {
+ public:
+  using Expr = Halide::Expr;
+  using Var = Halide::Var;
+
+  // Of a plane: pixels `begin` to `end`, in vectors that begin 16 apart, but no later than `last`.
+  // Pixel i is kept at i + shift, and up to 15 before and behind the run.
+  struct Run {
+    Expr image, begin, end, last, shift;
+  };
+  // Where runs of at most `vectors` vectors come from: source(pixel, channel, group, n), of which
+  // lane 0 of a vector is `channel`. Lanes beyond the last channel repeat it.
+  struct Source {
+    Halide::Func planes;
+    Expr pixels, channels, channel, group;
+  };
+
+  explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
+
+  void define(const Source& source, const Expr& vectors, const Expr& runs,
+              const std::function<Run(Expr)>& run, const std::vector<Var>& key) {
+    using Halide::unsafe_promise_clamped;
+    key_ = key;
+    part_ = Halide::RDom({{0, kLanes}, {0, kLanes}, {0, vectors}, {0, runs}}, "part_" + name_);
+    const auto begin = [&](const Run& of, const Expr& vector) {
+      return of.begin + vector * kLanes;
+    };
+    const auto start = [&](const Run& of, const Expr& vector) {
+      return min(begin(of, vector), of.last);
+    };
+    const Run of = run(part_[3]), any = run(r_);
+    part_.where(begin(of, part_[2]) < of.end);
+    const auto pixel_at = [&](const Expr& pixel) {
+      return source.planes(unsafe_promise_clamped(pixel, 0, source.pixels - 1),
+                           min(source.channel + c_, source.channels - 1), source.group, any.image);
+    };
+    Halide::Func block("block_" + name_);
+    const Expr first = start(any, i_) + l;
+    block(keyed<Var>({l, c_, i_, r_, v})) =
+        with_prefetch(pixel_at(first), pixel_at(first + kAhead));
+    steps_ = transpose_block(block, kLanes, sizeof(float), l, c_, keyed<Var>({i_, r_, v}));
+    turned(keyed<Var>({l, v, f_})) = Halide::undef<float>();
+    turned(keyed<Expr>({part_[0], v, start(of, part_[2]) + of.shift + part_[1]})) =
+        steps_.back()(keyed<Expr>({part_[0], part_[1], part_[2], part_[3], v}));
+  }
+
+  // Place 0, which no run may reach, is zero.
+  void add_zeros() {
+    turned(keyed<Expr>({l, v, 0})) = 0.0f;
+    has_zeros_ = true;
+  }
+
+  // `places`, at most: a number, so that they lie on the stack.
+  void schedule(const Halide::LoopLevel& level, int vectors, int places) {
+    turned.compute_at(level).store_in(Halide::MemoryType::Stack);
+    turned.bound_extent(l, kLanes).bound_extent(v, vectors).bound_storage(f_, places);
+    for (const Var& one : key_) turned.bound_extent(one, 1);
+    turned.never_partition_all();
+    turned.update()
+        .allow_race_conditions()
+        .reorder({part_[0], part_[1], part_[2], part_[3], v})
+        .vectorize(part_[0])
+        .unroll(part_[1])
+        .never_partition_all();
+    if (has_zeros_) turned.update(1).vectorize(l).never_partition_all();
+    for (Halide::Func step : steps_) {
+      step.compute_at(turned, part_[2]).store_in(Halide::MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(c_, kLanes).vectorize(l).unroll(c_);
+      for (const Var& one : keyed<Var>({i_, r_, v})) step.bound_extent(one, 1);
+    }
+  }
+
+  Var l{"l"}, v{"v"};
+  Halide::Func turned;
+
+ private:
+  static constexpr int kAhead = 64;  // pixels: a channel's are far from the one's before
+
+  // `first`, then the key; of Vars or Exprs.
+  template <class T>
+  std::vector<T> keyed(std::vector<T> first) const {
+    first.insert(first.end(), key_.begin(), key_.end());
+    return first;
+  }
+
+  std::string name_;
+  Var c_{"c"}, i_{"i"}, r_{"r"}, f_{"f"};
+  std::vector<Var> key_;
+  bool has_zeros_ = false;
+  std::vector<Halide::Func> steps_;
+  Halide::RDom part_;
+};
+
+}  // namespace ballast::kernels
