@@ -14,8 +14,9 @@ namespace ballast::device {
 namespace {
 
 constexpr uint64_t kCallerBytes = 32 << 10;
-// Kernels keep blocks of their operands on the stack, as they may: a driver's workers have 8 MiB.
-constexpr uintptr_t kStackBytes = 1 << 20;
+// Kernels keep blocks of their operands on the stack, up to 2.5 MiB of them, as they may: a driver's
+// workers have 8 MiB.
+constexpr uintptr_t kStackBytes = 4 << 20;
 
 struct Stack {
   uintptr_t lowest = ~uintptr_t{0}, end = 0;

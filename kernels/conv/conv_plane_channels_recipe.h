@@ -50,22 +50,26 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
                            "results");
     const Expr run = results[3], vector = results[4], tile = results[5], part = results[6];
     results.where(tile_of(part, tile) < all_tiles);
+    const auto first_of = [&](const Expr& number, const Expr& which) {
+      return Halide::min(number * kLanes, runs.length(which) - kLanes);
+    };
 
+    // Vectors are numbered: where they begin depends on the part, and Halide would not see that it
+    // is one place.
     Func block("block"), ended("ended");
-    block(l, j, v, x, y, o, p, g, n) = sums(l, v, runs.place(x + j, y), o, p, g, n);
+    block(l, j, v, x, y, o, p, g, n) = sums(l, v, runs.place(first_of(x, p) + j, y), o, p, g, n);
     turned = transpose_block(block, kLanes, sizeof(float), l, j, {v, x, y, o, p, g, n});
-    const std::vector<Expr> at = runs.result(p, x + l, y);
+    const std::vector<Expr> at = runs.result(p, first_of(x, p) + l, y);
     ended(l, j, v, x, y, o, p, g, n) =
         this->with_epilogue(turned.back()(l, j, v, x, y, o, p, g, n), at[0], at[1],
                             channel_of(tile_of(p, o), v * kLanes + j, tile_channels()));
     turned.push_back(ended);
 
-    const Expr first = Halide::min(results[2] * kLanes, runs.length(part) - kLanes);
-    const std::vector<Expr> to = runs.result(part, first + results[0], run);
+    const std::vector<Expr> to = runs.result(part, first_of(results[2], part) + results[0], run);
     out(x, y, c, g, n) = Halide::undef<float>();
     out(to[0], to[1],
         channel_of(tile_of(part, tile), vector * kLanes + results[1], tile_channels()), g, n) =
-        ended(results[0], results[1], vector, first, run, tile, part, g, n);
+        ended(results[0], results[1], vector, results[2], run, tile, part, g, n);
   }
 
   void schedule_store() {

@@ -85,6 +85,7 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({2, 48, 120, 96}, 3, 1));
   check(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // likewise, planes of whole lines
   check(make({1, 3, 64, 64}, 192, 16, 16));
+  check(make({3, 4, 120, 97}, 40, 5, 2, 2));  // dy packed by each of many chunks
   check(make({2, 32, 30, 31}, 32, 3, 1, 1, 1, 32));
   check(make({1, 32, 29, 32}, 32, 3, 2, 1, 1, 32));
   check(make({1, 24, 20, 20}, 48, 3, 1, 1, 1, 24));

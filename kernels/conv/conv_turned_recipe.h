@@ -35,10 +35,11 @@ class TurnedPixels {
 
   explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
 
-  void define(const Source& source, const Expr& vectors, const Expr& runs,
+  // `places`: at most; a number, so that they lie on the stack.
+  void define(const Source& source, const Expr& vectors, const Expr& runs, int places,
               const std::function<Run(Expr)>& run, const std::vector<Var>& key) {
     using Halide::unsafe_promise_clamped;
-    key_ = key;
+    key_ = key, places_ = places;
     part_ = Halide::RDom({{0, kLanes}, {0, kLanes}, {0, vectors}, {0, runs}}, "part_" + name_);
     const auto begin = [&](const Run& of, const Expr& vector) {
       return of.begin + vector * kLanes;
@@ -58,7 +59,10 @@ class TurnedPixels {
         with_prefetch(pixel_at(first), pixel_at(first + kAhead));
     steps_ = transpose_block(block, kLanes, sizeof(float), l, c_, keyed<Var>({i_, r_, v}));
     turned(keyed<Var>({l, v, f_})) = Halide::undef<float>();
-    turned(keyed<Expr>({part_[0], v, start(of, part_[2]) + of.shift + part_[1]})) =
+    // Said aloud, or Halide would look for the first place in vain.
+    const Expr place =
+        unsafe_promise_clamped(start(of, part_[2]) + of.shift + part_[1], 0, places - 1);
+    turned(keyed<Expr>({part_[0], v, place})) =
         steps_.back()(keyed<Expr>({part_[0], part_[1], part_[2], part_[3], v}));
   }
 
@@ -68,10 +72,9 @@ class TurnedPixels {
     has_zeros_ = true;
   }
 
-  // `places`, at most: a number, so that they lie on the stack.
-  void schedule(const Halide::LoopLevel& level, int vectors, int places) {
+  void schedule(const Halide::LoopLevel& level, int vectors) {
     turned.compute_at(level).store_in(Halide::MemoryType::Stack);
-    turned.bound_extent(l, kLanes).bound_extent(v, vectors).bound_storage(f_, places);
+    turned.bound_extent(l, kLanes).bound_extent(v, vectors).bound_storage(f_, places_);
     for (const Var& one : key_) turned.bound_extent(one, 1);
     turned.never_partition_all();
     turned.update()
@@ -104,6 +107,7 @@ class TurnedPixels {
   std::string name_;
   Var c_{"c"}, i_{"i"}, r_{"r"}, f_{"f"};
   std::vector<Var> key_;
+  int places_ = 0;
   bool has_zeros_ = false;
   std::vector<Halide::Func> steps_;
   Halide::RDom part_;

@@ -9,6 +9,7 @@
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/conv_turned_recipe.h"
 #include "kernels/conv/conv_weight.h"
+#include "kernels/shuffle.h"
 
 #include <string>
 #include <vector>
@@ -62,8 +63,7 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
     set_panel_layout(sums, vectors);
     if (packs) {
       set_mins(dy);
-      rows.schedule(LoopLevel(sums, block), vectors,
-                    kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))));
+      rows.schedule(LoopLevel(sums, block), vectors);
     } else {
       set_panel_layout(dy, vectors);
     }
@@ -94,6 +94,7 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
     const Expr channel = ((p % panels) * vectors + rows.v) * kLanes;
     rows.define({dy, dy.dim(0).extent(), dy.dim(1).extent(), channel, p / panels},
                 (width + kLanes - 1) / kLanes, rows_per_chunk,
+                kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))),
                 [this](const Expr& number) {
                   const Expr row = chunk * rows_per_chunk + number;
                   const Expr begin = (row % height) * width;
@@ -118,36 +119,73 @@ class ConvWeightSum : public Generator<ConvWeightSum> {
   Input<Buffer<float, 5>> sums{"sums"};
   Output<Buffer<float, 3>> dw{"dw"};  // (j, channel, group)
 
+  // Blocks of 16 taps of 16 channels, of which the last of a channel's moves inwards; fewer taps
+  // one by one.
   void generate() {
-    chunks = RDom(0, sums.dim(4).extent(), "chunks");
-    const Expr panel = v / vectors;
-    total(l, v, j, g) = 0.0f;
-    total(l, v, j, g) =
-        strict_float(total(l, v, j, g) + sums(l, v % vectors, j, g * panels + panel, chunks));
-    dw(j, o, g) = total(o % kLanes, o / kLanes, j, g);
+    const Expr taps = dw.dim(0).extent(), channels = dw.dim(1).extent();
+    const Expr is_wide = taps >= kLanes, all_vectors = (channels + kLanes - 1) / kLanes;
+    const auto first = [&](const Expr& number) { return min(number * kLanes, taps - kLanes); };
+    define(total);
+    Func block("block");
+    block(l, r, jb, v, g) = total(l, v, first(jb) + r, g);
+    steps = transpose_block(block, kLanes, sizeof(float), l, r, {jb, v, g});
+    wide = RDom({{0, kLanes},
+                 {0, kLanes},
+                 {0, select(is_wide, (taps + kLanes - 1) / kLanes, 0)},
+                 {0, all_vectors}},
+                "wide");
+    const Expr channel = wide[3] * kLanes + wide[1];
+    wide.where(channel < channels);
+    dw(j, o, g) = undef<float>();
+    dw(first(wide[2]) + wide[0], channel, g) = steps.back()(wide[0], wide[1], wide[2], wide[3], g);
+
+    define(single);
+    narrow = RDom(0, select(is_wide, 0, taps), 0, channels, "narrow");
+    dw(narrow.x, narrow.y, g) = single(narrow.y % kLanes, narrow.y / kLanes, narrow.x, g);
   }
 
   void schedule() {
     sums.dim(0).set_bounds(0, kLanes).set_stride(1);
     for (int d = 1; d < 5; ++d) sums.dim(d).set_min(0);
-    for (int d = 0; d < 3; ++d) dw.dim(d).set_min(0);
-    constexpr int kBlock = 48;
-    Var jo("jo"), ji("ji"), oo("oo"), oi("oi");
+    set_mins(dw);
+    constexpr int kBlocks = 3;
+    RVar jo("jo"), ji("ji");
     Func(dw)
-        .split(j, jo, ji, kBlock, TailStrategy::GuardWithIf)
-        .split(o, oo, oi, kLanes, TailStrategy::GuardWithIf)
-        .reorder(ji, oi, jo, oo, g)
-        .gpu_blocks(jo, oo, g)
+        .update(0)
+        .allow_race_conditions()
+        .split(wide[2], jo, ji, kBlocks, TailStrategy::GuardWithIf)
+        .reorder({wide[0], wide[1], ji, jo, wide[3], g})
+        .vectorize(wide[0])
+        .unroll(wide[1])
+        .gpu_blocks(jo, wide[3], g)
         .never_partition_all();
-    total.compute_at(dw, jo).store_in(MemoryType::Stack).bound_storage(j, kBlock);
-    total.bound_extent(v, 1).vectorize(l, kLanes);
-    total.update().reorder(l, j, v, chunks).vectorize(l, kLanes);
+    for (Func step : steps) {
+      step.compute_at(dw, ji).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+      step.bound_extent(jb, 1).bound_extent(v, 1);
+    }
+    total.compute_at(dw, ji).store_in(MemoryType::Register);
+    total.bound_extent(l, kLanes).bound_extent(v, 1).bound_extent(j, kLanes);
+    total.vectorize(l).unroll(j);
+    total.update().reorder(l, j, v, chunks).vectorize(l).unroll(j);
+
+    Func(dw).update(1).gpu_blocks(narrow.y, g).never_partition_all();
+    single.compute_at(dw, narrow.x);
   }
 
  private:
-  Var l{"l"}, v{"v"}, j{"j"}, o{"o"}, g{"g"};
-  Func total{"total"};
-  RDom chunks;
+  // The sum of all chunks.
+  void define(Func sum) {
+    chunks = RDom(0, sums.dim(4).extent(), "chunks");
+    sum(l, v, j, g) = 0.0f;
+    sum(l, v, j, g) =
+        strict_float(sum(l, v, j, g) + sums(l, v % vectors, j, g * panels + v / vectors, chunks));
+  }
+
+  Var l{"l"}, v{"v"}, j{"j"}, o{"o"}, g{"g"}, r{"r"}, jb{"jb"};
+  Func total{"total"}, single{"single"};
+  std::vector<Func> steps;
+  RDom chunks, wide, narrow;
 };
 
 }  // namespace

@@ -141,7 +141,8 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
     check_winograd(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
     check_winograd(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
     check_winograd(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
-    check_winograd(make({11, 32, 7, 7}, 64, 3, 1, 1));  // blocks of samples, the last moves back
+    check_winograd(make({11, 32, 7, 7}, 64, 3, 1, 1));   // blocks of samples, the last moves back
+    check_winograd(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
     ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
     lopsided.top = 1, lopsided.right = 2;
     check_winograd(lopsided);
@@ -153,6 +154,8 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
   EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
   EXPECT_TRUE(is_winograd_weight_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
   EXPECT_TRUE(is_winograd(make({8, 512, 7, 7}, 512, 3, 1, 1)));
+  EXPECT_TRUE(is_winograd_weight_grad(make({8, 512, 7, 7}, 512, 3, 1, 1)));
+  EXPECT_FALSE(is_winograd_weight_grad(make({8, 64, 3, 5}, 64, 3, 1, 1)));  // less than a vector
   EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
   EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
   EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));

@@ -72,7 +72,7 @@ class TransformedTiles {
     const auto shift_of = [&](const Expr& run) { return kFirst + run * length - begin; };
 
     pixels_.define(
-        source, (longest + kLanes - 1) / kLanes, blocks.samples,
+        source, (longest + kLanes - 1) / kLanes, blocks.samples, kWinogradPlaces,
         [&](const Expr& run) {
           return TurnedPixels::Run{blocks.first_sample(z) + run, begin,
                                    select(is_sample(run), end, begin), source.pixels - kLanes,
@@ -135,7 +135,7 @@ class TransformedTiles {
     place_.compute_at(level).store_in(MemoryType::Stack).never_partition_all();
     place_.bound_storage(f_, kWinogradPlaces).bound_extent(key_.back(), 1);
     place_.update().never_partition_all();
-    pixels_.schedule(LoopLevel(transformed, part_[5]), 1, kWinogradPlaces);
+    pixels_.schedule(LoopLevel(transformed, part_[5]), 1);
   }
 
   Func transformed;
