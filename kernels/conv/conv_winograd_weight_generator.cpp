@@ -27,6 +27,10 @@ struct Blocks {
   Expr columns() const { return (width + 1) / 2; }
   Expr all_rows() const { return (height + 1) / 2; }
   Expr tiles() const { return samples * rows * columns(); }
+  // Tiles of an element lie a little further from the next one's, or the 16 stores of a tile could
+  // be a multiple of 4 KiB apart and share a set of the nearest cache.
+  Expr place(const Expr& element, const Expr& tile) const { return element * (tiles() + 1) + tile; }
+  static constexpr int kPlaces = kElements * (kWinogradTiles + 1);
 
   Expr per_sample() const { return (all_rows() + rows - 1) / rows; }
   Expr first_row(const Expr& block) const { return block % per_sample() * rows; }
@@ -38,7 +42,7 @@ struct Blocks {
   }
 };
 
-// transformed(channel, element * tiles + tile, key...) of a block of tiles, whose number is the
+// transformed(channel, Blocks::place, key...) of a block of tiles, whose number is the
 // key's last.
 class TransformedTiles {
  public:
@@ -112,7 +116,8 @@ class TransformedTiles {
     };
     const Expr tile = (sample * blocks.rows + row) * blocks.columns() + column;
     std::vector<Expr> any{c_, f_},
-        here{part_[5] * kLanes + part_[0], part_[1] * blocks.tiles() + tile};
+        here{part_[5] * kLanes + part_[0],
+             unsafe_promise_clamped(blocks.place(part_[1], tile), 0, Blocks::kPlaces - 1)};
     any.insert(any.end(), key.begin(), key.end());
     here.insert(here.end(), key.begin(), key.end());
     transformed(any) = undef<float>();
@@ -125,7 +130,7 @@ class TransformedTiles {
   void schedule(const LoopLevel& level, int channels, const Expr& vectors) {
     transformed.compute_at(level).store_in(MemoryType::Stack).never_partition_all();
     transformed.bound(c_, 0, vectors * kLanes).bound_storage(c_, channels);
-    transformed.bound_storage(f_, kWinogradTiles * kElements);
+    transformed.bound_storage(f_, Blocks::kPlaces);
     for (const Var& one : key_) transformed.bound_extent(one, 1);
     transformed.update()
         .allow_race_conditions()
@@ -213,6 +218,7 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
     sum.bound_extent(e, 1).bound_extent(z, 1);
 
     const LoopLevel block(product, which);
+    count.compute_at(block).store_in(MemoryType::Stack).bound_extent(z, 1);
     constexpr int kMostChannels = (kWinogradChannels + kLanes - 1) / kLanes * kLanes;
     x_tiles.schedule(block, kMostChannels, channel_vectors());
     dy_tiles.schedule(block, vectors * kLanes, vectors);
@@ -223,9 +229,11 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
   Expr channel_vectors() const { return (block_channels() + kLanes - 1) / kLanes; }
 
   void multiply(const Blocks& cut) {
+    // A number, so that it ends the loop: Halide would look at the formula once per tile.
+    count(z) = cut.tiles_of(z);
     tiles = RDom(0, cut.tiles(), "tiles");
-    tiles.where(tiles < cut.tiles_of(z));
-    const Expr at = e * cut.tiles() + tiles;
+    tiles.where(tiles < count(z));
+    const Expr at = cut.place(e, tiles);
     sum(l, v, c, e, b, p, z) = 0.0f;
     sum(l, v, c, e, b, p, z) =
         fma_f32(x_tiles.transformed(c, at, b, p, z), dy_tiles.transformed(v * kLanes + l, at, p, z),
@@ -240,7 +248,7 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
 
   Var l{"l"}, v{"v"}, j{"j"}, c{"c"}, co{"co"}, ci{"ci"}, b{"b"}, p{"p"}, k{"k"}, e{"e"}, z{"z"};
   TransformedTiles x_tiles{"x"}, dy_tiles{"dy"};
-  Func sum{"sum"}, product{"product"};
+  Func count{"count"}, sum{"sum"}, product{"product"};
   RDom tiles, which;
 };
 
