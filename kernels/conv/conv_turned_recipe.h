@@ -14,20 +14,20 @@
 namespace ballast::kernels {
 
 // turned(lane, vector, place, key...) on a work-group's stack: 16 channels are a vector, and 16
-// pixels of them at a time are transposed in registers. A `key` says which pixels and channels; a
-// schedule computes those of one key at a time.
+// pixels of them at a time are transposed in registers. What a generator's loops go over (parts,
+// blocks) is the key; there is memory for one key at a time.
 class TurnedPixels {
  public:
   using Expr = Halide::Expr;
   using Var = Halide::Var;
 
-  // Of a plane: pixels `begin` to `end`, in vectors that begin 16 apart, but no later than `last`.
-  // Pixel i is kept at i + shift, and up to 15 before and behind the run.
+  // Pixels `begin` to `end` of a plane of `image`, in vectors that begin 16 apart, but no later
+  // than `last`. Pixel i is kept at place i + shift; up to 15 places before and behind are written.
   struct Run {
     Expr image, begin, end, last, shift;
   };
-  // Where runs of at most `vectors` vectors come from: source(pixel, channel, group, n), of which
-  // lane 0 of a vector is `channel`. Lanes beyond the last channel repeat it.
+  // planes(pixel, channel, group, n). Lane 0 of a vector is `channel`, which may depend on `v` and
+  // the key; lanes beyond the last channel repeat it.
   struct Source {
     Halide::Func planes;
     Expr pixels, channels, channel, group;
@@ -35,7 +35,8 @@ class TurnedPixels {
 
   explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
 
-  // `places`: at most; a number, so that they lie on the stack.
+  // `runs` runs of at most `vectors` vectors; of one, what `run` says. `places`: at most; a number,
+  // so that they lie on the stack.
   void define(const Source& source, const Expr& vectors, const Expr& runs, int places,
               const std::function<Run(Expr)>& run, const std::vector<Var>& key) {
     using Halide::unsafe_promise_clamped;
