@@ -107,14 +107,19 @@ Lines make_lines(int64_t height, int64_t width, int64_t most) {
   return {};
 }
 
-// 3x3 with results of the size of x; dx of one is one too.
+bool are_all(int64_t wanted, std::initializer_list<int64_t> values) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+}
+
+// 3x3 without strides and dilation.
+bool is_3x3_step(const ConvConfig& c) {
+  return are_all(3, {c.kernel_h, c.kernel_w}) &&
+         are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w});
+}
+
+// With results of the size of x, too; dx of one is one.
 bool is_same_3x3(const ConvConfig& c) {
-  const auto all = [](int64_t wanted, std::initializer_list<int64_t> values) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
-  };
-  return all(3, {c.kernel_h, c.kernel_w}) &&
-         all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w, c.top, c.left, c.bottom,
-                 c.right});
+  return is_3x3_step(c) && are_all(1, {c.top, c.left, c.bottom, c.right});
 }
 
 Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
@@ -227,6 +232,10 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 
 }  // namespace
 
+bool suits_rows(const ConvConfig& c) {
+  return is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0);
+}
+
 bool is_depthwise(const ConvConfig& c) {
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
@@ -278,9 +287,7 @@ Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);
-  const bool is_3x3 = c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
-                      c.dilation_h == 1 && c.dilation_w == 1;
-  const std::string kernel = is_3x3 ? "conv_depth_weight_3x3" : "conv_depth_weight";
+  const std::string kernel = is_3x3_step(c) ? "conv_depth_weight_3x3" : "conv_depth_weight";
   recorder.call(kernel, DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),

@@ -12,6 +12,10 @@ constexpr int kDepthRowsVectors = 4;   // of the rows that are read where they l
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 
+// Whether lanes along the rows suit it best: 3x3 without strides and dilation, in rows of a few
+// vectors or planes that are whole lines.
+bool suits_rows(const ConvConfig& config);
+
 // Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);
 bool is_depthwise_input_grad(const ConvConfig& config);

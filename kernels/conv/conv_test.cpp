@@ -29,9 +29,11 @@ TEST(Conv, SmallShapes) {
   check(make({1, 4, 6, 5}, 4, 3, 1, 1, 1, 4));
   check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
   check(make({1, 2, 4, 33}, 2, 3, 1, 1, 1, 2));
-  check(make({1, 2, 3, 17}, 9, 2, 1, 1));  // tiles, padded planes
-  check(make({1, 4, 4, 6}, 5, 1, 2));      // an input gradient that is gathered
-  check(make({1, 1, 8, 16}, 16, 8, 8));    // patches
+  check(make({1, 2, 3, 17}, 9, 2, 1, 1));       // tiles, padded planes
+  check(make({1, 4, 4, 6}, 5, 1, 2));           // an input gradient that is gathered
+  check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
+  check(make({1, 9, 5, 4}, 9, 3, 1, 1, 1, 9));  // depthwise with channels in the lanes
+  check(make({1, 8, 9, 8}, 8, 5, 2, 2, 1, 8));
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);
@@ -64,6 +66,21 @@ TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
     const RegistersScope scope(registers);
     for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
   }
+}
+
+TEST(ConvLarge, DepthwiseChannelsInTheLanes) {
+  check(make({3, 40, 14, 14}, 40, 3, 1, 1, 1, 40));
+  check(make({2, 17, 7, 7}, 17, 3, 1, 1, 1, 17));
+  check(make({2, 33, 31, 45}, 33, 3, 2, 1, 1, 33));
+  check(make({2, 16, 100, 90}, 16, 5, 1, 2, 1, 16));  // blocks of rows
+  check(make({1, 8, 117, 61}, 8, 5, 3, 1, 1, 8));     // dx of rows that no window reaches
+  check(make({9, 24, 8, 9}, 24, 7, 1, 3, 1, 24));
+  check(make({1, 19, 80, 67}, 19, 7, 2, 3, 1, 19));
+  check(make({2, 20, 12, 15}, 20, 4, 1, 3, 2, 20));  // any window
+  check(make({2, 20, 21, 13}, 20, 3, 2, 4, 2, 20));  // more padding than reach
+  ConvConfig lopsided = make({2, 12, 11, 10}, 12, 3, 2, 0, 1, 12);
+  lopsided.kernel_w = 5, lopsided.top = 2, lopsided.right = 3, lopsided.stride_w = 1;
+  check(lopsided);
 }
 
 TEST(ConvLarge, OddShapes) {
@@ -290,8 +307,9 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,
   check_not_finite(make({1, 4, 29, 32}, 4, 3, 2, 1, 1, 4));     // with strides and dilations
   check_not_finite(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
-  check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));  // patches
-  check_not_finite(make({2, 64, 16, 16}, 32, 1));    // a product
+  check_not_finite(make({2, 17, 9, 7}, 17, 3, 2, 1, 1, 17));  // channels in the lanes
+  check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));           // patches
+  check_not_finite(make({2, 64, 16, 16}, 32, 1));             // a product
 }
 // Vectors that hold the end of a row and the beginning of the next.
 void check_nan_at_the_end_of_a_row(int width) {

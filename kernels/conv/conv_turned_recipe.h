@@ -22,9 +22,10 @@ class TurnedPixels {
   using Var = Halide::Var;
 
   // Pixels `begin` to `end` of a plane of `image`, in vectors that begin 16 apart, but no later
-  // than `last`. Pixel i is kept at place i + shift; up to 15 places before and behind are written.
+  // than `last`: up to 15 pixels before and behind are written too. `place` says where.
   struct Run {
-    Expr image, begin, end, last, shift;
+    Expr image, begin, end, last;
+    std::function<Expr(Expr pixel)> place;
   };
   // planes(pixel, channel, group, n). Lane 0 of a vector is `channel`, which may depend on `v` and
   // the key; lanes beyond the last channel repeat it.
@@ -34,6 +35,9 @@ class TurnedPixels {
   };
 
   explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
+
+  // Before define(): the first places, so many, are zero where no pixel is written.
+  void clear(const Expr& places) { cleared_ = places; }
 
   // `runs` runs of at most `vectors` vectors; of one, what `run` says. `places`: at most; a number,
   // so that they lie on the stack.
@@ -60,17 +64,15 @@ class TurnedPixels {
         with_prefetch(pixel_at(first), pixel_at(first + kAhead));
     steps_ = transpose_block(block, kLanes, sizeof(float), l, c_, keyed<Var>({i_, r_, v}));
     turned(keyed<Var>({l, v, f_})) = Halide::undef<float>();
+    if (cleared_.defined()) {
+      clear_ = Halide::RDom(0, cleared_, "clear_" + name_);
+      turned(keyed<Expr>({l, v, unsafe_promise_clamped(clear_.x, 0, places - 1)})) = 0.0f;
+    }
     // Said aloud, or Halide would look for the first place in vain.
     const Expr place =
-        unsafe_promise_clamped(start(of, part_[2]) + of.shift + part_[1], 0, places - 1);
+        unsafe_promise_clamped(of.place(start(of, part_[2]) + part_[1]), 0, places - 1);
     turned(keyed<Expr>({part_[0], v, place})) =
         steps_.back()(keyed<Expr>({part_[0], part_[1], part_[2], part_[3], v}));
-  }
-
-  // Place 0, which no run may reach, is zero.
-  void add_zeros() {
-    turned(keyed<Expr>({l, v, 0})) = 0.0f;
-    has_zeros_ = true;
   }
 
   void schedule(const Halide::LoopLevel& level, int vectors) {
@@ -78,13 +80,14 @@ class TurnedPixels {
     turned.bound_extent(l, kLanes).bound_extent(v, vectors).bound_storage(f_, places_);
     for (const Var& one : key_) turned.bound_extent(one, 1);
     turned.never_partition_all();
-    turned.update()
+    const bool is_cleared = cleared_.defined();
+    if (is_cleared) turned.update(0).vectorize(l).never_partition_all();
+    turned.update(is_cleared ? 1 : 0)
         .allow_race_conditions()
         .reorder({part_[0], part_[1], part_[2], part_[3], v})
         .vectorize(part_[0])
         .unroll(part_[1])
         .never_partition_all();
-    if (has_zeros_) turned.update(1).vectorize(l).never_partition_all();
     for (Halide::Func step : steps_) {
       step.compute_at(turned, part_[2]).store_in(Halide::MemoryType::Register);
       step.bound_extent(l, kLanes).bound_extent(c_, kLanes).vectorize(l).unroll(c_);
@@ -108,10 +111,10 @@ class TurnedPixels {
   std::string name_;
   Var c_{"c"}, i_{"i"}, r_{"r"}, f_{"f"};
   std::vector<Var> key_;
+  Expr cleared_;
   int places_ = 0;
-  bool has_zeros_ = false;
   std::vector<Halide::Func> steps_;
-  Halide::RDom part_;
+  Halide::RDom clear_, part_;
 };
 
 }  // namespace ballast::kernels

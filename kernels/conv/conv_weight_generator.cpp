@@ -97,10 +97,10 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
                 kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))),
                 [this](const Expr& number) {
                   const Expr row = chunk * rows_per_chunk + number;
-                  const Expr begin = (row % height) * width;
+                  const Expr begin = (row % height) * width, kept = number * width - begin;
                   const Expr end = select(row < row_count, begin + width, begin);
                   return TurnedPixels::Run{row / height, begin, end, begin + width - kLanes,
-                                           number * width - begin};
+                                           [=](const Expr& pixel) { return pixel + kept; }};
                 },
                 {p, chunk});
   }

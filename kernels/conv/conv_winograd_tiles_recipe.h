@@ -111,15 +111,17 @@ class TransformedTiles {
 
   void turn_pixels(const TurnedPixels::Source& source) {
     const Expr end = min(first_row() + rows(), height_) * patches_.width;
+    pixels_.clear(1);
     pixels_.define(
         source, (longest() + kLanes - 1) / kLanes, blocks_.samples, kWinogradPlaces,
         [&](const Expr& sample) {
+          const Expr kept = shift_of(sample);
           return TurnedPixels::Run{blocks_.first_sample(block()) + sample, first_pixel(),
                                    select(is_sample(sample), end, first_pixel()),
-                                   source.pixels - kLanes, shift_of(sample)};
+                                   source.pixels - kLanes,
+                                   [=](const Expr& pixel) { return pixel + kept; }};
         },
         key_);
-    pixels_.add_zeros();
   }
 
   // Of every pixel of the patches.

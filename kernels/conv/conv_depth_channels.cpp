@@ -1,0 +1,177 @@
+#include "kernels/conv/conv_depth_channels.h"
+
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/halide_runtime.h"
+#include "kernels/lanes.h"
+#include "kernels/workspace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+// A convolution without strides of planes whose pixels lie `spread` apart, or with strides of
+// planes as they are.
+struct Spread {
+  ConvProblem window;
+  int64_t spread_h = 1, spread_w = 1;
+};
+
+// A block of rows of results, and what of the padded planes it reads.
+struct Block {
+  int64_t pitch = 0, padded_rows = 0, rows = 0, per_sample = 0;
+};
+
+Block block_of(const Spread& s, int64_t rows) {
+  const ConvProblem& p = s.window;
+  Block block;
+  block.pitch = (p.out_w - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w + 1;
+  block.rows = rows;
+  block.padded_rows = (rows - 1) * p.stride_h + (p.kernel_h - 1) * p.dilation_h + 1;
+  block.per_sample = ceil_div(p.out_h, rows);
+  return block;
+}
+
+// Source pixels of the rows of a block, and 15 on both sides.
+bool fits(const Spread& s, const Block& block) {
+  const int64_t read = (block.padded_rows / s.spread_h + 1) * s.window.in_w;
+  return block.padded_rows * block.pitch < kDepthPlaces && read + 2 * kLanes <= kDepthPlaces &&
+         block.rows * s.window.out_w + 2 * kLanes <= kDepthPlaces;
+}
+
+// Few blocks of as many rows each as possible; no rows where nothing fits.
+Block choose_block(const Spread& s) {
+  int64_t most = s.window.out_h;
+  while (most > 0 && !fits(s, block_of(s, most))) --most;
+  return most == 0 ? Block{}
+                   : block_of(s, ceil_div(s.window.out_h, ceil_div(s.window.out_h, most)));
+}
+
+// Has kernels of its own.
+bool is_square(const ConvProblem& p) {
+  return p.kernel_h == p.kernel_w && (p.kernel_h == 3 || p.kernel_h == 5 || p.kernel_h == 7);
+}
+
+bool is_one_per_group(const ConvConfig& c) {
+  return c.in_channels == c.groups && c.out_channels == c.groups && c.batch > 0;
+}
+
+// Channels that fill half of a vector, and blocks of whole vectors of pixels.
+bool fits(const ConvConfig& c, const Spread& s) {
+  if (!is_one_per_group(c) || c.groups < kLanes / 2 || s.window.window() > kDepthChannelTaps) {
+    return false;
+  }
+  const Block block = choose_block(s);
+  return block.rows * s.window.out_w >= kLanes && s.window.in_h * s.window.in_w >= kLanes;
+}
+
+// Whether it is better so, where lanes along the rows are possible.
+bool is_better(const ConvConfig& c) { return !suits_rows(c) && is_square(forward_problem(c)); }
+
+Spread forward(const ConvConfig& c) { return {forward_problem(c)}; }
+
+// Without strides; instead dy is spread by them.
+Spread input_grad(const ConvConfig& c) {
+  Spread s{input_grad_problem(c), c.stride_h, c.stride_w};
+  s.window.top = (c.kernel_h - 1) * c.dilation_h - c.top;
+  s.window.left = (c.kernel_w - 1) * c.dilation_w - c.left;
+  return s;
+}
+
+// (pixel, channel, 1, n)
+Operand planes_of(uint32_t slot, const ConvConfig& c, int64_t pixels) {
+  return {slot,
+          DType::kF32,
+          {pixels, c.groups, 1, c.batch},
+          {1, pixels, c.groups * pixels, c.groups * pixels},
+          {}};
+}
+
+// What both kinds of kernels take first: the geometry, and the planes in `slot`.
+std::vector<HostArg> arguments(const ConvConfig& c, const Spread& s, const Block& block,
+                               uint32_t slot) {
+  const ConvProblem& p = s.window;
+  std::vector<HostArg> args;
+  for (int64_t value : {p.top, p.left, s.spread_h, s.spread_w, p.in_w, block.pitch,
+                        block.padded_rows, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
+                        p.kernel_h, p.kernel_w, p.out_w, p.out_h, block.rows, block.per_sample}) {
+    args.push_back(number(value));
+  }
+  args.emplace_back(planes_of(slot, c, p.in_h * p.in_w));
+  return args;
+}
+
+// Planes in slot 0, weights in slot 1.
+Plan plan(const ConvConfig& c, const Spread& s, bool is_flipped, const ConvEpilogue& e) {
+  const EpilogueOperands terms(e, {c.groups});
+  const int64_t taps = s.window.window(), pixels = s.window.out_h * s.window.out_w;
+  const Operand out = dense_operand(terms.out, DType::kF32, {c.batch, c.groups, pixels});
+  Recorder recorder(kNoAliases);
+  std::vector<HostArg> args = arguments(c, s, choose_block(s), 0);
+  args.insert(args.end(), {number(is_flipped), dense_operand(1, DType::kF32, {c.groups, taps})});
+  terms.append_to(args, out);
+  args.push_back(out);
+  const bool is_known = is_square(s.window) && s.window.dilation_w == 1;
+  recorder.call(
+      fmt::format("conv_depth_channels_{}", is_known ? std::to_string(c.kernel_w) : "any"),
+      DeviceClass::kCpu, args);
+  return recorder.finish();
+}
+
+}  // namespace
+
+bool is_depthwise_channels(const ConvConfig& c) {
+  return fits(c, forward(c)) && (is_better(c) || !is_depthwise(c));
+}
+
+bool is_depthwise_channels_input_grad(const ConvConfig& c) {
+  return c.out_h() > 0 && c.out_w() > 0 && fits(c, input_grad(c)) &&
+         (is_better(c) || !is_depthwise_input_grad(c));
+}
+
+bool is_depthwise_channels_weight_grad(const ConvConfig& c) {
+  const Spread s = forward(c);
+  return is_square(s.window) && fits(c, s) && c.out_h() * c.out_w() >= kLanes &&
+         (is_better(c) || !is_depthwise_weight_grad(c));
+}
+
+Plan plan_conv2d_depthwise_channels(const ConvConfig& c, const ConvEpilogue& e) {
+  return plan(c, forward(c), false, e);
+}
+
+Plan plan_conv2d_input_grad_depthwise_channels(const ConvConfig& c) {
+  return plan(c, input_grad(c), true, {});
+}
+
+Plan plan_conv2d_weight_grad_depthwise_channels(const ConvConfig& c) {
+  const Spread s = forward(c);
+  const Block block = choose_block(s);
+  const int64_t taps = s.window.window(), vectors = ceil_div(c.groups, kLanes),
+                blocks = c.batch * block.per_sample;
+  // Groups enough for the cores.
+  constexpr int64_t kGroups = 8;
+  const int64_t wanted = std::clamp<int64_t>(ceil_div(kGroups, vectors), 1, blocks);
+  const int64_t blocks_per_chunk = ceil_div(blocks, wanted),
+                chunks = ceil_div(blocks, blocks_per_chunk);
+  Recorder recorder(kNoAliases);
+  Workspace scratch(3);
+  const int64_t of_vector = taps * kLanes;
+  const Operand sums{scratch.add_floats(of_vector * vectors * chunks),
+                     DType::kF32,
+                     {kLanes, 1, taps, vectors, chunks},
+                     {1, kLanes, kLanes, of_vector, of_vector * vectors},
+                     {}};
+  std::vector<HostArg> args = arguments(c, s, block, 1);
+  args.insert(args.end(), {number(blocks_per_chunk), planes_of(0, c, c.out_h() * c.out_w()), sums});
+  recorder.call(fmt::format("conv_depth_channels_weight_{}", c.kernel_w), DeviceClass::kCpu, args);
+  recorder.call("conv_weight_sum", DeviceClass::kCpu,
+                {number(vectors), number(1), sums,
+                 Operand{2, DType::kF32, {taps, c.groups, 1}, {1, taps, taps * c.groups}, {}}});
+  return recorder.finish(scratch);
+}
+
+}  // namespace ballast::kernels
