@@ -1,6 +1,6 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_depth_channels.h"
+#include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_patches.h"
 #include "kernels/conv/conv_planes.h"
@@ -90,7 +90,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (multiplies && prefers_tiles && !is_large && !is_plain) return plan_conv2d_tiles(c, e);
   if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
-    if (is_depthwise_channels(c)) return plan_conv2d_depthwise_channels(c, e);
+    if (is_grouped(c)) return plan_conv2d_grouped(c, e);
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
@@ -119,7 +119,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (is_product(c)) return plan_conv2d_input_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
-    if (is_depthwise_channels_input_grad(c)) return plan_conv2d_input_grad_depthwise_channels(c);
+    if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
     const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
@@ -144,7 +144,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
   if (device_class == DeviceClass::kCpu) {
     if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
-    if (is_depthwise_channels_weight_grad(c)) return plan_conv2d_weight_grad_depthwise_channels(c);
+    if (is_grouped_weight_grad(c)) return plan_conv2d_weight_grad_grouped(c);
     if (is_depthwise_weight_grad(c)) return plan_conv2d_weight_grad_depthwise(c);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);

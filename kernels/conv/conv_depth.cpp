@@ -248,8 +248,10 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
-  return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector &&
-         std::max(c.kernel_h, c.kernel_w) <= kDepthTaps && forward_blocks(c, kDepthRows).rows > 0;
+  // Other windows of a single channel are better off in tiles.
+  return has_one_channel(c) && (c.groups > 1 || is_3x3_step(c)) && c.width >= kVector &&
+         c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
+         forward_blocks(c, kDepthRows).rows > 0;
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {

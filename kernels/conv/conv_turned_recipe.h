@@ -27,11 +27,11 @@ class TurnedPixels {
     Expr image, begin, end, last;
     std::function<Expr(Expr pixel)> place;
   };
-  // planes(pixel, channel, group, n). Lane 0 of a vector is `channel`, which may depend on `v` and
-  // the key; lanes beyond the last channel repeat it.
+  // planes(pixel, channel, group, n). `channel` of a lane may depend on `v` and the key.
   struct Source {
     Halide::Func planes;
-    Expr pixels, channels, channel, group;
+    Expr pixels, group;
+    std::function<Expr(Expr lane)> channel;
   };
 
   explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
@@ -55,8 +55,8 @@ class TurnedPixels {
     const Run of = run(part_[3]), any = run(r_);
     part_.where(begin(of, part_[2]) < of.end);
     const auto pixel_at = [&](const Expr& pixel) {
-      return source.planes(unsafe_promise_clamped(pixel, 0, source.pixels - 1),
-                           min(source.channel + c_, source.channels - 1), source.group, any.image);
+      return source.planes(unsafe_promise_clamped(pixel, 0, source.pixels - 1), source.channel(c_),
+                           source.group, any.image);
     };
     Halide::Func block("block_" + name_);
     const Expr first = start(any, i_) + l;
@@ -95,7 +95,7 @@ class TurnedPixels {
     }
   }
 
-  Var l{"l"}, v{"v"};
+  Var l{"l"}, v{"turned_v"};
   Halide::Func turned;
 
  private:
@@ -109,7 +109,7 @@ class TurnedPixels {
   }
 
   std::string name_;
-  Var c_{"c"}, i_{"i"}, r_{"r"}, f_{"f"};
+  Var c_{"turned_c"}, i_{"turned_i"}, r_{"turned_r"}, f_{"turned_f"};  // unlike any of a key
   std::vector<Var> key_;
   Expr cleared_;
   int places_ = 0;

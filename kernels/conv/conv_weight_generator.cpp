@@ -91,10 +91,11 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
  private:
   // The chunk's rows of dy; the last vector of a row moves inwards.
   void turn_rows() {
-    const Expr channel = ((p % panels) * vectors + rows.v) * kLanes;
-    rows.define({dy, dy.dim(0).extent(), dy.dim(1).extent(), channel, p / panels},
-                (width + kLanes - 1) / kLanes, rows_per_chunk,
-                kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))),
+    const auto channel = [this](const Expr& lane) {
+      return min((p % panels * vectors + rows.v) * kLanes + lane, dy.dim(1).extent() - 1);
+    };
+    rows.define({dy, dy.dim(0).extent(), p / panels, channel}, (width + kLanes - 1) / kLanes,
+                rows_per_chunk, kWeightChunkBytes / (kLanes * vectors * int(sizeof(float))),
                 [this](const Expr& number) {
                   const Expr row = chunk * rows_per_chunk + number;
                   const Expr begin = (row % height) * width, kept = number * width - begin;

@@ -33,16 +33,18 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
 
   void generate() {
     const Blocks cut{width, height, in.dim(3).extent(), rows, samples};
-    const auto planes = [](auto& tensor, const Expr& channel, const Expr& group) {
-      return TurnedPixels::Source{tensor, tensor.dim(0).extent(), tensor.dim(1).extent(), channel,
-                                  group};
+    // Channels from `first` on; lanes beyond the last repeat it.
+    const auto planes = [this](auto& tensor, const Expr& first) {
+      const Expr last = tensor.dim(1).extent() - 1;
+      return TurnedPixels::Source{tensor, tensor.dim(0).extent(), p / panels,
+                                  [=](const Expr& lane) { return min(first + lane, last); }};
     };
     x_tiles.define(cut, {kSide, top, left, in_width, winograd::spread},
-                   planes(in, b * block_channels() + x_tiles.vector() * kLanes, p / panels),
-                   channel_vectors(), {b, p, z});
+                   planes(in, b * block_channels() + x_tiles.vector() * kLanes), channel_vectors(),
+                   {b, p, z});
     dy_tiles.define(cut, {2, 0, 0, width, winograd::gather_grad},
-                    planes(dy, (p % panels * vectors + dy_tiles.vector()) * kLanes, p / panels),
-                    vectors, {p, z});
+                    planes(dy, (p % panels * vectors + dy_tiles.vector()) * kLanes), vectors,
+                    {p, z});
     multiply(cut);
     const auto element = [&](int y, int x) { return product(l, v, c, y * kSide + x, b, p, k); };
     sums(l, v, j, c, b, p, k) =

@@ -48,15 +48,15 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
                    PARAMS vectors=${vectors} lanes=${lanes})
   endforeach()
 endforeach()
-ballast_kernel(conv_depth_channels_any CLASSES cpu WIDE GENERATOR conv_depth_channels)
+ballast_kernel(conv_grouped_any CLASSES cpu WIDE GENERATOR conv_grouped)
 foreach(window 3x3 5x5 7x0)  # columns x rows at once, or one by one
   string(REPLACE x ";" sizes ${window})
   list(GET sizes 0 across)
   list(GET sizes 1 down)
-  ballast_kernel(conv_depth_channels_${across} CLASSES cpu WIDE GENERATOR conv_depth_channels
+  ballast_kernel(conv_grouped_${across} CLASSES cpu WIDE GENERATOR conv_grouped
                  PARAMS across=${across} down=${down})
-  ballast_kernel(conv_depth_channels_weight_${across} CLASSES cpu WIDE
-                 GENERATOR conv_depth_channels_weight PARAMS across=${across} down=${down})
+  ballast_kernel(conv_grouped_weight_${across} CLASSES cpu WIDE
+                 GENERATOR conv_grouped_weight PARAMS across=${across} down=${down})
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth

@@ -1,4 +1,4 @@
-#include "kernels/conv/conv_depth_channels.h"
+#include "kernels/conv/conv_grouped.h"
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth.h"
@@ -13,6 +13,9 @@
 
 namespace ballast::kernels {
 namespace {
+
+// Results' channels of a group: more fill vectors by themselves.
+constexpr int64_t kGroupedOutputs = 8;
 
 // A convolution without strides of planes whose pixels lie `spread` apart, or with strides of
 // planes as they are.
@@ -39,8 +42,8 @@ Block block_of(const Spread& s, int64_t rows) {
 // Source pixels of the rows of a block, and 15 on both sides.
 bool fits(const Spread& s, const Block& block) {
   const int64_t read = (block.padded_rows / s.spread_h + 1) * s.window.in_w;
-  return block.padded_rows * block.pitch < kDepthPlaces && read + 2 * kLanes <= kDepthPlaces &&
-         block.rows * s.window.out_w + 2 * kLanes <= kDepthPlaces;
+  return block.padded_rows * block.pitch < kGroupedPlaces && read + 2 * kLanes <= kGroupedPlaces &&
+         block.rows * s.window.out_w + 2 * kLanes <= kGroupedPlaces;
 }
 
 // Few blocks of as many rows each as possible; no rows where nothing fits.
@@ -56,17 +59,16 @@ bool is_square(const ConvProblem& p) {
   return p.kernel_h == p.kernel_w && (p.kernel_h == 3 || p.kernel_h == 5 || p.kernel_h == 7);
 }
 
-bool is_one_per_group(const ConvConfig& c) {
-  return c.in_channels == c.groups && c.out_channels == c.groups && c.batch > 0;
-}
-
-// Channels that fill half of a vector, and blocks of whole vectors of pixels.
-bool fits(const ConvConfig& c, const Spread& s) {
-  if (!is_one_per_group(c) || c.groups < kLanes / 2 || s.window.window() > kDepthChannelTaps) {
+// Few channels to a group, all results' half of a vector and more, and blocks of whole vectors of
+// pixels.
+bool fits(const Spread& s) {
+  const ConvProblem& p = s.window;
+  if (p.batch == 0 || p.inputs > kGroupedInputs || p.outputs > kGroupedOutputs ||
+      p.groups * p.outputs < kLanes / 2 || p.window() > kGroupedTaps) {
     return false;
   }
   const Block block = choose_block(s);
-  return block.rows * s.window.out_w >= kLanes && s.window.in_h * s.window.in_w >= kLanes;
+  return block.rows * p.out_w >= kLanes && p.in_h * p.in_w >= kLanes;
 }
 
 // Whether it is better so, where lanes along the rows are possible.
@@ -83,11 +85,11 @@ Spread input_grad(const ConvConfig& c) {
 }
 
 // (pixel, channel, 1, n)
-Operand planes_of(uint32_t slot, const ConvConfig& c, int64_t pixels) {
+Operand planes_of(uint32_t slot, const ConvConfig& c, int64_t channels, int64_t pixels) {
   return {slot,
           DType::kF32,
-          {pixels, c.groups, 1, c.batch},
-          {1, pixels, c.groups * pixels, c.groups * pixels},
+          {pixels, channels, 1, c.batch},
+          {1, pixels, channels * pixels, channels * pixels},
           {}};
 }
 
@@ -96,61 +98,81 @@ std::vector<HostArg> arguments(const ConvConfig& c, const Spread& s, const Block
                                uint32_t slot) {
   const ConvProblem& p = s.window;
   std::vector<HostArg> args;
-  for (int64_t value : {p.top, p.left, s.spread_h, s.spread_w, p.in_w, block.pitch,
-                        block.padded_rows, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
-                        p.kernel_h, p.kernel_w, p.out_w, p.out_h, block.rows, block.per_sample}) {
+  for (int64_t value : {p.top,
+                        p.left,
+                        s.spread_h,
+                        s.spread_w,
+                        p.in_w,
+                        block.pitch,
+                        block.padded_rows,
+                        p.stride_h,
+                        p.stride_w,
+                        p.dilation_h,
+                        p.dilation_w,
+                        p.kernel_h,
+                        p.kernel_w,
+                        p.out_w,
+                        p.out_h,
+                        block.rows,
+                        block.per_sample,
+                        p.inputs,
+                        p.outputs,
+                        p.groups * p.outputs}) {
     args.push_back(number(value));
   }
-  args.emplace_back(planes_of(slot, c, p.in_h * p.in_w));
+  args.emplace_back(planes_of(slot, c, p.groups * p.inputs, p.in_h * p.in_w));
   return args;
 }
 
 // Planes in slot 0, weights in slot 1.
-Plan plan(const ConvConfig& c, const Spread& s, bool is_flipped, const ConvEpilogue& e) {
-  const EpilogueOperands terms(e, {c.groups});
-  const int64_t taps = s.window.window(), pixels = s.window.out_h * s.window.out_w;
-  const Operand out = dense_operand(terms.out, DType::kF32, {c.batch, c.groups, pixels});
+Plan plan(const ConvConfig& c, const Spread& s, const ConvEpilogue& e) {
+  const ConvProblem& p = s.window;
+  const int64_t channels = p.groups * p.outputs;
+  const EpilogueOperands terms(e, {channels});
+  const Operand out = dense_operand(terms.out, DType::kF32, {c.batch, channels, p.out_h * p.out_w});
   Recorder recorder(kNoAliases);
   std::vector<HostArg> args = arguments(c, s, choose_block(s), 0);
-  args.insert(args.end(), {number(is_flipped), dense_operand(1, DType::kF32, {c.groups, taps})});
+  args.insert(args.end(),
+              {number(p.tap_step < 0), Operand{1,
+                                               DType::kF32,
+                                               {p.window(), p.inputs, p.outputs, p.groups},
+                                               {1, p.in_step, p.out_step, p.group_step},
+                                               {}}});
   terms.append_to(args, out);
   args.push_back(out);
-  const bool is_known = is_square(s.window) && s.window.dilation_w == 1;
-  recorder.call(
-      fmt::format("conv_depth_channels_{}", is_known ? std::to_string(c.kernel_w) : "any"),
-      DeviceClass::kCpu, args);
+  const bool is_known = is_square(p) && p.dilation_w == 1;
+  recorder.call(fmt::format("conv_grouped_{}", is_known ? std::to_string(p.kernel_w) : "any"),
+                DeviceClass::kCpu, args);
   return recorder.finish();
 }
 
 }  // namespace
 
-bool is_depthwise_channels(const ConvConfig& c) {
-  return fits(c, forward(c)) && (is_better(c) || !is_depthwise(c));
+bool is_grouped(const ConvConfig& c) {
+  return fits(forward(c)) && (is_better(c) || !is_depthwise(c));
 }
 
-bool is_depthwise_channels_input_grad(const ConvConfig& c) {
-  return c.out_h() > 0 && c.out_w() > 0 && fits(c, input_grad(c)) &&
+bool is_grouped_input_grad(const ConvConfig& c) {
+  return c.out_h() > 0 && c.out_w() > 0 && fits(input_grad(c)) &&
          (is_better(c) || !is_depthwise_input_grad(c));
 }
 
-bool is_depthwise_channels_weight_grad(const ConvConfig& c) {
+bool is_grouped_weight_grad(const ConvConfig& c) {
   const Spread s = forward(c);
-  return is_square(s.window) && fits(c, s) && c.out_h() * c.out_w() >= kLanes &&
+  return is_square(s.window) && fits(s) && c.out_h() * c.out_w() >= kLanes &&
          (is_better(c) || !is_depthwise_weight_grad(c));
 }
 
-Plan plan_conv2d_depthwise_channels(const ConvConfig& c, const ConvEpilogue& e) {
-  return plan(c, forward(c), false, e);
+Plan plan_conv2d_grouped(const ConvConfig& c, const ConvEpilogue& e) {
+  return plan(c, forward(c), e);
 }
 
-Plan plan_conv2d_input_grad_depthwise_channels(const ConvConfig& c) {
-  return plan(c, input_grad(c), true, {});
-}
+Plan plan_conv2d_input_grad_grouped(const ConvConfig& c) { return plan(c, input_grad(c), {}); }
 
-Plan plan_conv2d_weight_grad_depthwise_channels(const ConvConfig& c) {
+Plan plan_conv2d_weight_grad_grouped(const ConvConfig& c) {
   const Spread s = forward(c);
   const Block block = choose_block(s);
-  const int64_t taps = s.window.window(), vectors = ceil_div(c.groups, kLanes),
+  const int64_t taps = s.window.taps(), vectors = ceil_div(c.out_channels, kLanes),
                 blocks = c.batch * block.per_sample;
   // Groups enough for the cores.
   constexpr int64_t kGroups = 8;
@@ -166,11 +188,13 @@ Plan plan_conv2d_weight_grad_depthwise_channels(const ConvConfig& c) {
                      {1, kLanes, kLanes, of_vector, of_vector * vectors},
                      {}};
   std::vector<HostArg> args = arguments(c, s, block, 1);
-  args.insert(args.end(), {number(blocks_per_chunk), planes_of(0, c, c.out_h() * c.out_w()), sums});
-  recorder.call(fmt::format("conv_depth_channels_weight_{}", c.kernel_w), DeviceClass::kCpu, args);
-  recorder.call("conv_weight_sum", DeviceClass::kCpu,
-                {number(vectors), number(1), sums,
-                 Operand{2, DType::kF32, {taps, c.groups, 1}, {1, taps, taps * c.groups}, {}}});
+  args.insert(args.end(), {number(blocks_per_chunk),
+                           planes_of(0, c, c.out_channels, c.out_h() * c.out_w()), sums});
+  recorder.call(fmt::format("conv_grouped_weight_{}", c.kernel_w), DeviceClass::kCpu, args);
+  recorder.call(
+      "conv_weight_sum", DeviceClass::kCpu,
+      {number(vectors), number(1), sums,
+       Operand{2, DType::kF32, {taps, c.out_channels, 1}, {1, taps, taps * c.out_channels}, {}}});
   return recorder.finish(scratch);
 }
 
