@@ -42,5 +42,6 @@ foreach(lanes 8 16)
                  PARAMS is_max=false lanes=${lanes})
 endforeach()
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
+ballast_kernel(avg_pool_plane_grad CLASSES cpu GENERATOR pool_plane_grad)
 
 ballast_oclgrind_filter(Pool.M* Pool.A*)

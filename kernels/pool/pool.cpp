@@ -84,6 +84,13 @@ bool is_whole_plane(DeviceClass device_class, const PoolConfig& c) {
          c.planes >= kVector;
 }
 
+// As many as are some work together.
+int64_t planes_of_group(const PoolConfig& c) {
+  constexpr int64_t kGroupElements = 32768;
+  return std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
+                             ceil_div(c.planes, kPoolGroups));
+}
+
 Plan plan_plane_average(const PoolConfig& c) {
   constexpr int64_t kGroupElements = 32768, kVector = 16, kGroups = 8;
   const int64_t elements = c.height * c.width, steps = ceil_div(c.planes, kVector);
@@ -93,6 +100,15 @@ Plan plan_plane_average(const PoolConfig& c) {
   call(recorder, DeviceClass::kCpu, "avg_pool_plane",
        {checked_int32(per_group), 1.0f / static_cast<float>(elements)},
        {f32(0, {c.planes, elements}), f32(1, {c.planes})});
+  return recorder.finish();
+}
+
+Plan plan_plane_average_grad(const PoolConfig& c) {
+  const int64_t elements = c.height * c.width;
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu, "avg_pool_plane_grad",
+       {checked_int32(planes_of_group(c)), 1.0f / static_cast<float>(elements)},
+       {f32(0, {c.planes}), f32(1, {c.planes, elements})});
   return recorder.finish();
 }
 
@@ -129,13 +145,6 @@ void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
   const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
   add_ends(args, c);
   args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
-}
-
-// Of so many elements of a plane.
-int64_t planes_of_group(const PoolConfig& c) {
-  constexpr int64_t kGroupElements = 32768;
-  return std::clamp<int64_t>(kGroupElements / (c.height * c.width), 1,
-                             ceil_div(c.planes, kPoolGroups));
 }
 
 // `result`: max or average.
@@ -308,6 +317,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (elements_of(x) == 0) return {};
+  if (is_whole_plane(device_class, c)) return plan_plane_average_grad(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }

@@ -1,4 +1,5 @@
-// Averages of whole planes on CPUs, 16 planes at a time: each is summed into a vector, its last
+// Averages of whole planes on CPUs, and their gradients, which are the same number for all of a
+// plane. 16 planes at a time: each is summed into a vector, its last
 // elements with those masked that were counted already; the 16 vectors are transposed in registers,
 // and their sum is 16 averages. Planes of at least 16 elements, at least 16 of them.
 #include "kernels/lanes.h"
@@ -68,7 +69,40 @@ class PoolPlane : public Generator<PoolPlane> {
   RDom whole, step;
 };
 
+class PoolPlaneGrad : public Generator<PoolPlaneGrad> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Input<int> planes_per_group{"planes_per_group"};
+  Input<float> share{"share"};
+  Input<Buffer<float, 1>> dy{"dy"};   // (plane)
+  Output<Buffer<float, 2>> dx{"dx"};  // (element, plane)
+
+  void generate() {
+    const Expr length = dx.dim(0).extent();
+    step = RDom(0, kLanes, 0, (length + kLanes - 1) / kLanes, "step");
+    dx(x, p) = undef<float>();
+    dx(min(step.y * kLanes, length - kLanes) + step.x, p) = strict_float(dy(p) * share);
+  }
+
+  void schedule() {
+    set_mins(dy, dx);
+    const Var group("group");
+    dx.update()
+        .allow_race_conditions()
+        .split(p, group, p, planes_per_group, TailStrategy::GuardWithIf)
+        .reorder(step.x, step.y, p, group)
+        .vectorize(step.x)
+        .gpu_blocks(group)
+        .never_partition_all();
+  }
+
+ private:
+  Var x{"x"}, p{"p"};
+  RDom step;
+};
+
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::PoolPlane, pool_plane)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::PoolPlaneGrad, pool_plane_grad)
