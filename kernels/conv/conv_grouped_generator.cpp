@@ -5,13 +5,13 @@
 //   conv_grouped_weight  dw, a share per chunk of blocks, which conv_weight_sum adds
 //
 // For input channel i of the groups, a work-group turns the pixels of a block of rows
-// (conv_turned_recipe.h), in each lane those of its group's channel i, and keeps them between
+// (turned_pixels.h), in each lane those of its group's channel i, and keeps them between
 // zeros, so that a tap is one distance for all pixels. So a group's channels are as many depthwise
 // convolutions, which add up. Sums of 16 pixels are turned back in registers.
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/conv/conv_turned_recipe.h"
 #include "kernels/shuffle.h"
+#include "kernels/turned_pixels.h"
 
 #include <string>
 #include <vector>

@@ -7,9 +7,9 @@
 //
 // How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/conv/conv_turned_recipe.h"
 #include "kernels/conv/conv_weight.h"
 #include "kernels/shuffle.h"
+#include "kernels/turned_pixels.h"
 
 #include <string>
 #include <vector>

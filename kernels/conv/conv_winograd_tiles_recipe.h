@@ -2,10 +2,10 @@
 // Needs Halide.
 #pragma once
 
-#include "kernels/conv/conv_turned_recipe.h"
 #include "kernels/conv/conv_winograd.h"
 #include "kernels/conv/conv_winograd_recipe.h"
 #include "kernels/conv/conv_winograd_weight.h"
+#include "kernels/turned_pixels.h"
 
 #include <Halide.h>
 

@@ -9,6 +9,9 @@ foreach(op max avg)
   if(op STREQUAL max)
     set(is_max true)
   endif()
+  ballast_kernel(${op}_pool_lanes CLASSES cpu GENERATOR pool_lanes PARAMS is_max=${is_max})
+  ballast_kernel(${op}_pool_lanes_grad CLASSES cpu GENERATOR pool_lanes
+                 PARAMS is_max=${is_max} is_grad=true)
   ballast_kernel(${op}_pool_pairs CLASSES cpu GENERATOR pool_pairs PARAMS is_max=${is_max})
   ballast_kernel(${op}_pool_pairs_grad CLASSES cpu GENERATOR pool_pairs
                  PARAMS is_max=${is_max} is_grad=true)

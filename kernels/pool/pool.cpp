@@ -123,6 +123,47 @@ Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
   return recorder.finish();
 }
 
+// Small planes of few windows a row, without padding: see pool_lanes_generator.cpp.
+bool is_by_lanes(DeviceClass device_class, const PoolConfig& c) {
+  const int64_t windows = c.out_h() * c.out_w(), pixels = c.height * c.width;
+  return device_class == DeviceClass::kCpu && c.out_w() < kPoolStep &&
+         c.top + c.bottom + c.left + c.right == 0 && c.planes >= kLanes && windows >= kLanes &&
+         pixels <= kPoolPlaces;
+}
+
+Operand plane_pixels(uint32_t slot, const PoolConfig& c, int64_t pixels) {
+  return {slot, DType::kF32, {pixels, c.planes, 1, 1}, {1, pixels, 0, 0}, {}};
+}
+
+// `kernel`: takes planes of x, of y, or of both, in the order of its operands; the result is like
+// x or like y.
+Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vector<Operand>& inputs,
+                const Operand& result) {
+  std::vector<HostArg> args;
+  for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w,
+                        c.width, c.out_w(), c.out_h()}) {
+    args.emplace_back(checked_int32(value));
+  }
+  args.emplace_back(1.0f / static_cast<float>(c.kernel_h * c.kernel_w));
+  args.insert(args.end(), inputs.begin(), inputs.end());
+  args.emplace_back(result);
+  Recorder recorder;
+  recorder.call(kernel, DeviceClass::kCpu, args);
+  return recorder.finish();
+}
+Plan plan_lanes(const std::string& op, const PoolConfig& c) {
+  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
+  return plan_lanes(op + "_pool_lanes", c, {plane_pixels(0, c, pixels)},
+                    f32(1, {c.planes, windows}));
+}
+Plan plan_lanes_grad(const std::string& op, const PoolConfig& c) {
+  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
+  std::vector<Operand> inputs = {plane_pixels(0, c, windows)};
+  if (op == "max") inputs.push_back(plane_pixels(1, c, pixels));
+  return plan_lanes(op + "_pool_lanes_grad", c, inputs,
+                    f32(op == "max" ? 2 : 1, {c.planes, pixels}));
+}
+
 // Vectors of windows of 3 x 3, see pool_threes_generator.cpp: how many lanes, 0 where they do not
 // fit or planes are too few to share.
 int64_t lanes_of_threes(DeviceClass device_class, const PoolConfig& c) {
@@ -251,6 +292,7 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
+  if (is_by_lanes(device_class, c)) return plan_lanes("max", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("max", c, lanes);
   Recorder recorder;
@@ -269,6 +311,7 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
     return plan_pairs("max_pool_pairs_grad", c,
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
   }
+  if (is_by_lanes(device_class, c)) return plan_lanes_grad("max", c);
   const int64_t lanes = lanes_of_threes_grad(device_class, c);
   if (lanes != 0) return plan_threes_grad("max", c, lanes, {f32(0, y), f32(1, x), f32(2, x)});
   Recorder recorder;
@@ -303,6 +346,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
+  if (is_by_lanes(device_class, c)) return plan_lanes("avg", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("average", c, lanes);
   Recorder recorder;
@@ -321,6 +365,7 @@ Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }
+  if (is_by_lanes(device_class, c)) return plan_lanes_grad("avg", c);
   const int64_t lanes = lanes_of_threes_grad(device_class, c);
   if (lanes != 0) return plan_threes_grad("avg", c, lanes, {f32(0, y), f32(1, x)});
   Recorder recorder;
