@@ -70,12 +70,32 @@ std::vector<Case> conv_rows() {
   add_three(rows, "1x1_64_256", image, f32({256, 64, 1, 1}), {});
   add_three(rows, "depthwise_3x3", image, f32({64, 1, 3, 3}), {1, 1, 1, 64});
   add_three(rows, "7x7_stride2", f32({4, 3, 224, 224}), f32({64, 3, 7, 7}), {2, 3});
+  // Of mobile networks, LeNet and ResNeXt; where a residual network halves its planes.
+  add_three(rows, "depthwise_3x3_14", f32({8, 512, 14, 14}), f32({512, 1, 3, 3}), {1, 1, 1, 512});
+  add_three(rows, "depthwise_3x3_stride2", f32({8, 64, 112, 112}), f32({64, 1, 3, 3}),
+            {2, 1, 1, 64});
+  add_three(rows, "depthwise_5x5_28", f32({8, 128, 28, 28}), f32({128, 1, 5, 5}), {1, 2, 1, 128});
+  add_three(rows, "groups32_128_128", f32({8, 128, 56, 56}), f32({128, 4, 3, 3}), {1, 1, 1, 32});
+  add_three(rows, "5x5_1_6", f32({64, 1, 28, 28}), f32({6, 1, 5, 5}), {1, 2});
+  add_three(rows, "5x5_6_16", f32({64, 6, 14, 14}), f32({16, 6, 5, 5}), {});
+  add_three(rows, "3x3_stride2_128_128", f32({8, 128, 56, 56}), f32({128, 128, 3, 3}), {2, 1});
+  add_three(rows, "1x1_2048_512", f32({8, 2048, 7, 7}), f32({512, 2048, 1, 1}), {});
   add_three(rows, "odd_5x5_dilated", f32({3, 13, 37, 41}), f32({17, 13, 5, 5}), {1, 2, 2});
-  Attrs average_grad = pool(2, 2, 0), average_3x3_grad = pool(3, 2, 1);
+  const Operand large = f32({8, 64, 112, 112}), small = f32({8, 512, 14, 14});
+  Attrs average_grad = pool(2, 2, 0), average_3x3_grad = pool(3, 2, 1), mean_grad = pool(7, 1, 0);
+  mean_grad["input_size"] = std::vector<int64_t>{8, 2048, 7, 7};
   for (Attrs* attrs : {&average_grad, &average_3x3_grad}) (*attrs)["input_size"] = image.shape;
   rows.insert(
       rows.end(),
       {{"max_pool_3x3_stride2", "max_pool2d", pool(3, 2, 1), {image}},
+       {"max_pool_3x3_stride2_112", "max_pool2d", pool(3, 2, 1), {large}},
+       {"max_pool_3x3_stride2_112_grad",
+        "max_pool2d_grad",
+        pool(3, 2, 1),
+        {f32({8, 64, 56, 56}), large}},
+       {"max_pool_2x2_14", "max_pool2d", pool(2, 2, 0), {small}},
+       {"max_pool_2x2_14_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 512, 7, 7}), small}},
+       {"avg_pool_7x7_2048_grad", "avg_pool2d_grad", mean_grad, {f32({8, 2048, 1, 1})}},
        {"max_pool_2x2", "max_pool2d", pool(2, 2, 0), {image}},
        {"avg_pool_2x2", "avg_pool2d", pool(2, 2, 0), {image}},
        {"avg_pool_7x7", "avg_pool2d", pool(7, 7, 0), {f32({8, 512, 7, 7})}},
