@@ -1,6 +1,9 @@
 #include "kernels/conv/conv_reference.h"
 #include "kernels/registers.h"
 
+#include <random>
+#include <vector>
+
 namespace ballast::kernels::testing {
 namespace {
 
@@ -81,6 +84,34 @@ TEST(ConvLarge, DepthwiseChannelsInTheLanes) {
   ConvConfig lopsided = make({2, 12, 11, 10}, 12, 3, 2, 0, 1, 12);
   lopsided.kernel_w = 5, lopsided.top = 2, lopsided.right = 3, lopsided.stride_w = 1;
   check(lopsided);
+}
+
+// Drawn at random, always the same: extents around what kernels cut, so that some of them need
+// several blocks, chunks and groups of which the last is shorter.
+ConvConfig draw(std::mt19937& random) {
+  const auto pick = [&](const std::vector<int64_t>& of) { return of[random() % of.size()]; };
+  const auto below = [&](const std::vector<int64_t>& limits) {
+    return 1 + static_cast<int64_t>(random()) % pick(limits);
+  };
+  const int64_t groups = pick({1, 1, 1, 2, 3, 20}), kernel = pick({1, 3, 3, 3, 5, 7, 4}),
+                stride = pick({1, 1, 1, 2, 3}), dilation = pick({1, 1, 1, 2});
+  const int64_t inputs = groups * below({2, 20, 70}), outputs = groups * below({2, 40, 80});
+  const Shape x = {below({1, 3, 9}), inputs, below({12, 40, 90}), below({12, 40, 150})};
+  return make(x, outputs, kernel, stride, below({kernel}), dilation, groups);
+}
+
+TEST(ConvLarge, DrawnProblems) {
+  constexpr double kMostProducts = 2e7;
+  std::mt19937 random(1);
+  for (int checked = 0; checked < 30;) {
+    const ConvConfig c = draw(random);
+    if (c.out_h() <= 0 || c.out_w() <= 0) continue;
+    const double products = double(elements_of(y_shape(c))) * double(c.in_channels / c.groups) *
+                            double(c.kernel_h * c.kernel_w);
+    if (products > kMostProducts) continue;
+    check(c);
+    ++checked;
+  }
 }
 
 TEST(ConvLarge, OddShapes) {
