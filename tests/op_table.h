@@ -1,8 +1,9 @@
 // Every primitive with sample calls and its reference in double precision, contributed family by
-// family (tests/ops/<family>.cpp), and the rule of its results' types. Three programs walk the
-// table: op_test, gradient_test, and the check that no op of the plugin is missing.
+// family (tests/ops/<family>.cpp), and the rule of its results' types. op_test, gradient_test and
+// the check that no op of the plugin is missing walk the table; drawn_problems draws more.
 #pragma once
 
+#include "tests/draw.h"
 #include "tests/reference_ops.h"
 
 #include <map>
@@ -38,19 +39,14 @@ struct OpFamilies {
               bool is_smooth = false);
 };
 
-void add_pointwise(OpFamilies& table);
-void add_shape(OpFamilies& table);
-void add_index(OpFamilies& table);
-void add_reduce(OpFamilies& table);
-void add_matmul(OpFamilies& table);
-void add_conv(OpFamilies& table);
-void add_pool(OpFamilies& table);
-void add_norm(OpFamilies& table);
-void add_softmax(OpFamilies& table);
-void add_attention(OpFamilies& table);
-void add_random(OpFamilies& table);
-void add_optimizer(OpFamilies& table);
+// A file of tests/ops: `add` fills the table; `draw` adds cases of extents drawn at random.
+struct OpFamily {
+  const char* name;
+  void (*add)(OpFamilies& table);
+  void (*draw)(OpFamilies& table, Draw& draw);
+};
 
+const std::vector<OpFamily>& op_family_list();
 const OpFamilies& op_families();
 const std::vector<OpCase>& op_table();
 

@@ -3,7 +3,7 @@
 #include "frontend/program/primitive.h"
 #include "frontend/transforms/vjp.h"
 #include "tests/gpu_class.h"
-#include "tests/op_table.h"
+#include "tests/op_check.h"
 #include "tests/samples.h"
 
 #include <gtest/gtest.h>
@@ -18,29 +18,7 @@ namespace {
 
 class OpTest : public testing::TestWithParam<OpCase> {};
 
-// What one rounding to the element type adds to the tolerance, relatively.
-double rounding(DType dtype) {
-  return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kF16 ? 0x1p-11 : 0;
-}
-
-bool is_pointwise(const OpCase& row) { return op_families().pointwise.count(row.op) == 1; }
-
-void expect_reference(const OpCase& row) {
-  std::vector<Tensor> inputs;
-  for (const HostArray& input : row.inputs) inputs.push_back(to_tensor(input));
-  const std::vector<HostArray> expected =
-      reference_op(row.op, row.inputs, row.attrs, expected_types(row.op, row.inputs, row.attrs));
-  const std::vector<Tensor> outputs = ops::call(row.op, inputs, row.attrs);
-  const bool has_signs = is_pointwise(row) && op_families().open_zeros.count(row.op) == 0;
-  ASSERT_EQ(outputs.size(), expected.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const double epsilon = rounding(expected[i].type.dtype);
-    EXPECT_EQ(difference(to_array(outputs[i]), expected[i], row.rtol + epsilon,
-                         row.atol + epsilon * 1e-3, has_signs ? Zeros::kSigned : Zeros::kAlike),
-              "")
-        << "output " << i;
-  }
-}
+void expect_reference(const OpCase& row) { EXPECT_EQ(disagreement(row), ""); }
 
 TEST_P(OpTest, MatchesTheReference) { expect_reference(GetParam()); }
 
@@ -105,18 +83,10 @@ std::vector<OpCase> telling_rows() {
 class NarrowOpTest : public testing::TestWithParam<DType> {};
 
 void expect_narrow(const OpCase& row, DType dtype, bool stays_wide) {
-  const auto wide = op_families().wide_operands.find(row.op);
-  if (stays_wide && wide == op_families().wide_operands.end()) return;
-  OpCase narrow = row;
-  for (size_t i = 0; i < row.inputs.size(); ++i) {
-    HostArray& input = narrow.inputs[i];
-    if (input.type.dtype != DType::kF32) continue;
-    if (stays_wide && wide->second(i, row.inputs.size())) continue;
-    input.type.dtype = dtype;
-    for (double& value : input.values) value = rounded(value, dtype);
-  }
-  SCOPED_TRACE(testing::PrintToString(narrow));
-  expect_reference(narrow);
+  const std::optional<OpCase> narrow = narrowed(row, dtype, stays_wide);
+  if (!narrow) return;
+  SCOPED_TRACE(testing::PrintToString(*narrow));
+  expect_reference(*narrow);
 }
 
 // Every op that takes f32 takes bf16 and f16: computed as f32, rounded once. What may stay f32

@@ -6,8 +6,13 @@
 
 namespace ballast::tests {
 
+namespace {
+std::mt19937_64 generator(1);
+}
+
+void seed_samples(uint64_t seed) { generator.seed(seed); }
+
 HostArray real(const Shape& shape, double low, double high) {
-  static std::mt19937_64 generator(1);
   HostArray array{{DType::kF32, shape}, {}};
   for (int64_t i = 0; i < array.type.elements(); ++i) {
     double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
@@ -24,6 +29,11 @@ HostArray whole(const Shape& shape, int64_t below, DType dtype) {
 }
 
 HostArray boolean(const Shape& shape) { return whole(shape, 2, DType::kBool); }
+
+HostArray typed(const Shape& shape, DType dtype) {
+  if (dtype == DType::kF32) return real(shape, -2, 2);
+  return whole(shape, dtype == DType::kBool ? 2 : 100, dtype);
+}
 
 HostArray scalar(double value) { return {{DType::kF32, {}}, {static_cast<float>(value)}}; }
 

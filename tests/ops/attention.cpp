@@ -192,4 +192,20 @@ void add_attention(OpFamilies& table) {
   }
 }
 
+void draw_attention(OpFamilies& table, Draw& draw) {
+  const Shape lead = draw.shape(draw.below(3), 6);
+  Sizes s{lead, draw.extent_or_none(300), draw.extent_or_none(300), draw.extent(130), 0};
+  s.width = draw.one_in(2) ? s.depth : draw.extent(130);
+  while (s.queries * s.keys * (s.depth + s.width) > 4000000) s.queries = (s.queries + 1) / 2;
+  Attrs attrs = {{"causal", draw.below(2)}};
+  if (draw.one_in(3)) attrs.emplace_back("scale", 0.3);
+  HostArray mask;
+  if (draw.one_in(2)) {
+    mask.type.shape = draw.broadcast_from(with(lead, {s.queries}));
+    mask.type.shape.push_back(s.keys);
+    mask = draw.one_in(2) ? boolean(mask.type.shape) : real(mask.type.shape, -2, 2);
+  }
+  add_both(table, s, attrs, false, mask.values.empty() ? nullptr : &mask);
+}
+
 }  // namespace ballast::tests

@@ -41,14 +41,15 @@ void for_each_product(const Conv& c, const F& f) {
   for (size_t at_y = 0; at_y < static_cast<size_t>(TensorType{DType::kF32, y}.elements()); ++at_y) {
     Index out = index_of(at_y, y);
     int64_t group = out[1] / (c.w[0] / c.group);
-    Shape taps = {c.w[1], c.w[2], c.w[3]};
-    for (size_t t = 0; t < static_cast<size_t>(c.w[1] * c.w[2] * c.w[3]); ++t) {
-      Index tap = index_of(t, taps);
-      int64_t row = out[2] * c.stride[0] + tap[1] * c.dilation[0] - c.padding[0];
-      int64_t column = out[3] * c.stride[1] + tap[2] * c.dilation[1] - c.padding[2];
-      if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) continue;
-      f(flat_of({out[0], group * c.w[1] + tap[0], row, column}, c.x),
-        flat_of({out[1], tap[0], tap[1], tap[2]}, c.w), at_y);
+    for (int64_t in = 0; in < c.w[1]; ++in) {
+      const int64_t plane = out[0] * c.x[1] + group * c.w[1] + in;
+      for (int64_t tap = 0; tap < c.w[2] * c.w[3]; ++tap) {
+        int64_t row = out[2] * c.stride[0] + tap / c.w[3] * c.dilation[0] - c.padding[0];
+        int64_t column = out[3] * c.stride[1] + tap % c.w[3] * c.dilation[1] - c.padding[2];
+        if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) continue;
+        f(static_cast<size_t>((plane * c.x[2] + row) * c.x[3] + column),
+          static_cast<size_t>((out[1] * c.w[1] + in) * c.w[2] * c.w[3] + tap), at_y);
+      }
     }
   }
 }
@@ -112,24 +113,30 @@ void add_three(OpFamilies& table, const Conv& c, bool is_small) {
   table.add("conv2d_weight_grad", {dy, x}, with_w, is_small).atol = 1e-6 + kRounding * pixels;
 }
 
+struct Epilogue {
+  int64_t bias, scale, residual;
+  const char* activation;
+};
+
+OpCase& add_epilogue(OpFamilies& table, const Conv& c, const Epilogue& e) {
+  const int64_t channels = c.w[0];
+  Attrs attrs = c.attrs();
+  attrs.insert(attrs.end(), {{"has_bias", e.bias},
+                             {"has_scale", e.scale},
+                             {"has_residual", e.residual},
+                             {"activation", std::string(e.activation)}});
+  std::vector<HostArray> inputs = {real(c.x, -1, 1), real(c.w, -1, 1)};
+  if (e.bias) inputs.push_back(real({channels}, -1, 1));
+  if (e.scale) inputs.insert(inputs.end(), {real({channels}, 0.5, 1), real({channels}, -1, 1)});
+  if (e.residual) inputs.push_back(real(c.y(), -1, 1));
+  return table.add("conv2d", inputs, attrs, e.activation == std::string("none"));
+}
+
 void add_epilogues(OpFamilies& table) {
-  struct Row {
-    int64_t bias, scale, residual;
-    const char* activation;
-  };
-  for (const Row& row : {Row{1, 0, 0, "none"}, Row{0, 1, 0, "none"}, Row{1, 1, 1, "none"},
-                         Row{0, 0, 0, "relu"}, Row{1, 1, 1, "relu"}}) {
-    Conv c{{1, 2, 3, 3}, {2, 2, 2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1};
-    Attrs attrs = c.attrs();
-    attrs.emplace_back("has_bias", row.bias);
-    attrs.emplace_back("has_scale", row.scale);
-    attrs.emplace_back("has_residual", row.residual);
-    attrs.emplace_back("activation", std::string(row.activation));
-    std::vector<HostArray> inputs = {real(c.x, -1, 1), real(c.w, -1, 1)};
-    if (row.bias) inputs.push_back(real({2}, -1, 1));
-    if (row.scale) inputs.insert(inputs.end(), {real({2}, 0.5, 1), real({2}, -1, 1)});
-    if (row.residual) inputs.push_back(real(c.y(), -1, 1));
-    table.add("conv2d", inputs, attrs, row.activation == std::string("none"));
+  for (const Epilogue& e :
+       {Epilogue{1, 0, 0, "none"}, Epilogue{0, 1, 0, "none"}, Epilogue{1, 1, 1, "none"},
+        Epilogue{0, 0, 0, "relu"}, Epilogue{1, 1, 1, "relu"}}) {
+    add_epilogue(table, {{1, 2, 3, 3}, {2, 2, 2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1}, e);
   }
 }
 
@@ -174,6 +181,45 @@ void add_conv(OpFamilies& table) {
     add_three(table, c, false);
   }
   add_epilogues(table);
+}
+
+void draw_conv(OpFamilies& table, Draw& draw) {
+  const int64_t kind = draw.below(4);  // one group twice as often, groups, every channel its own
+  int64_t group = kind < 2 ? 1 : draw.extent(kind == 2 ? 16 : 130);
+  int64_t in = kind == 3 ? 1 : draw.extent(kind == 2 ? 40 : 300);
+  int64_t out = kind == 3 ? draw.pick<int64_t>({1, 1, 2}) : draw.extent(kind == 2 ? 40 : 300);
+  const int64_t tap = draw.pick<int64_t>({1, 1, 2, 3, 3, 3, 3, 5, 7, 11});
+  Conv c{{}, {}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1};
+  c.w = {0, 0, tap, draw.one_in(4) ? draw.extent(5) : tap};
+  if (draw.one_in(3)) c.stride = {2, 2};
+  if (draw.one_in(10)) c.stride = {1 + draw.below(4), 1 + draw.below(4)};
+  if (draw.one_in(10)) c.dilation = {1 + draw.below(3), 1 + draw.below(3)};
+  for (size_t side = 0; side < 4; ++side) {
+    c.padding[side] = c.w[2 + side / 2] / 2;
+    if (draw.one_in(6)) c.padding[side] = draw.below(c.w[2 + side / 2] + 1);
+  }
+  int64_t extents[2];
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t window = (c.w[2 + axis] - 1) * c.dilation[axis] + 1;
+    const int64_t least = window - c.padding[2 * axis] - c.padding[2 * axis + 1];
+    extents[axis] = std::max<int64_t>({1, least, draw.extent(60)});
+  }
+  if (draw.one_in(2)) extents[1] = std::max(extents[1], extents[0]);
+  // What it multiplies is bounded by halving what can be.
+  const auto products = [&] {
+    return group * in * out * c.w[2] * c.w[3] * extents[0] * extents[1] / c.stride[0] / c.stride[1];
+  };
+  for (; products() > 12000000 && in > 1; in = (in + 1) / 2) out = (out + 1) / 2;
+  for (; products() > 12000000 && group > 1;) group = (group + 1) / 2;
+  const int64_t images = draw.one_in(40) ? 0 : 1 + draw.below(products() > 3000000 ? 2 : 5);
+  c.group = group;
+  c.x = {images, group * in, extents[0], extents[1]};
+  c.w[0] = group * out;
+  c.w[1] = in;
+  add_three(table, c, false);
+  const Epilogue e{draw.below(2), draw.below(2), draw.below(2),
+                   draw.pick<const char*>({"none", "relu"})};
+  add_epilogue(table, c, e).atol = 1e-6 + 2e-7 * static_cast<double>(in * c.w[2] * c.w[3]);
 }
 
 }  // namespace ballast::tests

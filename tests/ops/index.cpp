@@ -216,4 +216,43 @@ void add_index(OpFamilies& table) {
   add_one_hots(table);
 }
 
+void draw_index(OpFamilies& table, Draw& draw) {
+  const HostArray x = typed(draw.shape(1 + draw.below(3), 30000), draw.element());
+  const Shape& shape = x.type.shape;
+  const auto axis = draw.below(static_cast<int64_t>(shape.size()));
+  const auto at = static_cast<size_t>(axis);
+  const DType dtype = draw.pick({DType::kI32, DType::kI32, DType::kI64});
+  const bool has_outside = draw.one_in(2);
+  const Attrs along = {{"axis", axis}};
+  const auto sums = [&](OpCase& added) { added.rtol = 1e-4, added.atol = 1e-3; };
+  if (shape[at] > 0) {
+    const Shape places = draw.one_in(5) ? Shape{} : draw.shape(1 + draw.below(2), 300);
+    const HostArray rows = numbers(places, shape[at], has_outside, dtype);
+    Shape picked(shape.begin(), shape.begin() + axis);
+    picked.insert(picked.end(), places.begin(), places.end());
+    picked.insert(picked.end(), shape.begin() + axis + 1, shape.end());
+    const HostArray dy = typed(picked, x.type.dtype);
+    table.add("gather", {x, rows}, along);
+    if (dy.type.dtype == DType::kBool || dy.type.dtype == DType::kU8) return;  // sums overflow
+    const Attrs into = {{"shape", shape}, {"axis", axis}};
+    sums(table.add("gather_grad", {rows, dy}, into));
+    if (places.size() == 1) sums(table.add("index_add", {x, rows, dy}, along));
+    Shape each = shape;
+    each[at] = draw.extent_or_none(200);
+    const HostArray elements = numbers(each, shape[at], has_outside, dtype);
+    const HostArray dz = typed(each, x.type.dtype);
+    table.add("gather_elements", {x, elements}, along);
+    sums(table.add("gather_elements_grad", {elements, dz}, into));
+    sums(table.add("scatter_add", {x, elements, dz}, along));
+  }
+  const int64_t depth = draw.extent_or_none(300);
+  const Shape hot = draw.shape(draw.below(3), 300);
+  table.add("one_hot", {numbers(hot, depth, has_outside, dtype)},
+            {{"depth", depth},
+             {"axis", draw.below(static_cast<int64_t>(hot.size()) + 1)},
+             {"on", 2.0},
+             {"off", 1.0},
+             {"dtype", static_cast<int64_t>(draw.pick({DType::kF32, DType::kI32, DType::kU8}))}});
+}
+
 }  // namespace ballast::tests

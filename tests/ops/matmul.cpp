@@ -20,16 +20,18 @@ struct Matrices {
         rows(a.type.shape[a.type.shape.size() - (transposed ? 1 : 2)]),
         columns(a.type.shape[a.type.shape.size() - (transposed ? 2 : 1)]) {}
 
-  double at(const Index& batch, int64_t row, int64_t column) const {
+  // Where the matrix of a batch index begins.
+  const double* matrix(const Index& batch) const {
     const Shape& shape = array.type.shape;
     Index index(shape.size());
     size_t own = shape.size() - 2;
     for (size_t d = 0; d < own; ++d) {
       index[d] = shape[d] == 1 ? 0 : batch[batch.size() - own + d];
     }
-    index[own] = is_transposed ? column : row;
-    index[own + 1] = is_transposed ? row : column;
-    return array.values[flat_of(index, shape)];
+    return array.values.data() + flat_of(index, shape);
+  }
+  int64_t at(int64_t row, int64_t column) const {
+    return is_transposed ? column * rows + row : row * columns + column;
   }
 };
 
@@ -60,9 +62,10 @@ void matmul(const std::vector<HostArray>& inputs, const Attrs& attrs,
   for (size_t i = 0; i < outputs[0].values.size(); ++i) {
     Index index = index_of(i, shape);
     Index batch(index.begin(), index.end() - 2);
+    const double *left = a.matrix(batch), *right = b.matrix(batch);
     double total = 0;
     for (int64_t k = 0; k < a.columns; ++k) {
-      total += a.at(batch, index[index.size() - 2], k) * b.at(batch, k, index.back());
+      total += left[a.at(index[index.size() - 2], k)] * right[b.at(k, index.back())];
     }
     outputs[0].values[i] = total;
   }
@@ -196,6 +199,45 @@ void add_matmul(OpFamilies& table) {
   add_batches(table);
   add_integers(table);
   add_epilogues(table);
+}
+
+void draw_matmul(OpFamilies& table, Draw& draw) {
+  const Shape batch = draw.one_in(2) ? Shape{} : draw.shape(1 + draw.below(2), 40);
+  int64_t products = 20000000;
+  for (int64_t extent : batch) products /= std::max<int64_t>(extent, 1);
+  Sizes s{draw.extent_or_none(3000), draw.extent_or_none(3000), draw.extent_or_none(3000)};
+  for (int64_t* extent : {&s.m, &s.n, &s.k}) {
+    *extent = std::min(*extent, products);
+    products /= std::max<int64_t>(*extent, 1);
+  }
+  const int64_t a = draw.below(2), b = draw.below(2);
+  Attrs attrs = transposes(a, b);
+  const Shape a_batch = draw.broadcast_from(batch), b_batch = draw.broadcast_from(batch);
+  if (draw.one_in(8)) {
+    const DType dtype = draw.pick({DType::kI32, DType::kI64});
+    table.add("matmul",
+              {whole(with_matrix(a_batch, s.m, s.k, a != 0), 99, dtype),
+               whole(with_matrix(b_batch, s.k, s.n, b != 0), 99, dtype)},
+              attrs);
+    return;
+  }
+  std::vector<HostArray> inputs = {real(with_matrix(a_batch, s.m, s.k, a != 0), -1, 1),
+                                   real(with_matrix(b_batch, s.k, s.n, b != 0), -1, 1)};
+  if (draw.one_in(2)) {
+    const auto activation = draw.pick<const char*>(
+        {"none", "relu", "tanh", "sigmoid", "gelu", "gelu_tanh", "silu", "relu_grad"});
+    const int64_t bias = draw.below(2);
+    const int64_t residual = activation == std::string("relu_grad") ? 0 : draw.below(2);
+    const Shape result = product_types({inputs[0].type, inputs[1].type}, attrs)[0].shape;
+    if (bias != 0) inputs.push_back(real({s.n}, -1, 1));
+    if (residual != 0 || activation == std::string("relu_grad")) {
+      inputs.push_back(real(result, -1, 1));
+    }
+    attrs.insert(
+        attrs.end(),
+        {{"has_bias", bias}, {"activation", std::string(activation)}, {"has_residual", residual}});
+  }
+  table.add("matmul", inputs, attrs).atol = 1e-5 + 1e-7 * static_cast<double>(s.k);
 }
 
 }  // namespace ballast::tests

@@ -146,14 +146,33 @@ Types layer_types(const Types& in, const Attrs& attrs) {
   return {in[0], statistic, statistic};
 }
 
+// Sums over all elements are longer the more there are.
 void tolerate(OpCase& added) {
   added.rtol = 2e-5;
-  added.atol = 2e-5;
+  added.atol = 2e-5 + 1e-8 * static_cast<double>(added.inputs[0].type.elements());
 }
 
 bool is_small(const Shape& shape) {
   return TensorType{DType::kF32, shape}.elements() > 0 &&
          TensorType{DType::kF32, shape}.elements() < 40;
+}
+
+void add_layer(OpFamilies& table, const Shape& shape, int64_t begin_axis) {
+  const size_t axis = begin_axis < 0 ? shape.size() - 1 : static_cast<size_t>(begin_axis);
+  const Shape parameter(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
+  Shape statistic = shape;
+  std::fill(statistic.begin() + static_cast<std::ptrdiff_t>(axis), statistic.end(), 1);
+  const Attrs axis_attr = {{"begin_norm_axis", begin_axis}};
+  Attrs attrs = axis_attr;
+  attrs.push_back({"epsilon", 1e-3});
+  const bool smooth = is_small(shape);
+  const HostArray gamma = real(parameter, 0.5, 1.5), beta = real(parameter, -1, 1);
+  tolerate(table.add("layer_norm", {real(shape, -2, 3), gamma, beta}, attrs, smooth));
+  tolerate(table.add("rms_norm", {real(shape, -2, 3), gamma}, attrs, smooth));
+  const HostArray dy = real(shape, -1, 1), x = real(shape, -2, 3);
+  const HostArray mean = real(statistic, -0.5, 0.5), rstd = real(statistic, 0.5, 1.5);
+  tolerate(table.add("layer_norm_grad", {dy, x, gamma, mean, rstd}, axis_attr, smooth));
+  tolerate(table.add("rms_norm_grad", {dy, x, gamma, rstd}, axis_attr, smooth));
 }
 
 void add_layers(OpFamilies& table) {
@@ -170,23 +189,22 @@ void add_layers(OpFamilies& table) {
                                             {{3, 4, 16}, 2},
                                             {{2, 3, 40}, 1},
                                             {{0, 4}, 1}}) {
-    const Shape& shape = call.shape;
-    const size_t axis = call.axis < 0 ? shape.size() - 1 : static_cast<size_t>(call.axis);
-    const Shape parameter(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end());
-    Shape statistic = shape;
-    std::fill(statistic.begin() + static_cast<std::ptrdiff_t>(axis), statistic.end(), 1);
-    const Attrs axis_attr = {{"begin_norm_axis", call.axis}};
-    Attrs attrs = axis_attr;
-    attrs.push_back({"epsilon", 1e-3});
-    const bool smooth = is_small(shape);
-    const HostArray gamma = real(parameter, 0.5, 1.5), beta = real(parameter, -1, 1);
-    tolerate(table.add("layer_norm", {real(shape, -2, 3), gamma, beta}, attrs, smooth));
-    tolerate(table.add("rms_norm", {real(shape, -2, 3), gamma}, attrs, smooth));
-    const HostArray dy = real(shape, -1, 1), x = real(shape, -2, 3);
-    const HostArray mean = real(statistic, -0.5, 0.5), rstd = real(statistic, 0.5, 1.5);
-    tolerate(table.add("layer_norm_grad", {dy, x, gamma, mean, rstd}, axis_attr, smooth));
-    tolerate(table.add("rms_norm_grad", {dy, x, gamma, rstd}, axis_attr, smooth));
+    add_layer(table, call.shape, call.axis);
   }
+}
+
+void add_group(OpFamilies& table, const Shape& shape, int64_t count) {
+  const Shape channels = {shape[1]}, statistic = {shape[0], count};
+  const Attrs groups = {{"num_groups", count}};
+  Attrs attrs = groups;
+  attrs.push_back({"epsilon", 1e-3});
+  const bool smooth = is_small(shape);
+  const HostArray gamma = real(channels, 0.5, 1.5), x = real(shape, -2, 3);
+  tolerate(table.add("group_norm", {x, gamma, real(channels, -1, 1)}, attrs, smooth));
+  tolerate(table.add(
+      "group_norm_grad",
+      {real(shape, -1, 1), x, gamma, real(statistic, -0.5, 0.5), real(statistic, 0.5, 1.5)}, groups,
+      smooth));
 }
 
 void add_groups(OpFamilies& table) {
@@ -200,34 +218,28 @@ void add_groups(OpFamilies& table) {
                                             {{2, 6, 5, 5}, 3},
                                             {{3, 8, 4, 4}, 2},
                                             {{0, 4, 2}, 2}}) {
-    const Shape channels = {call.shape[1]}, statistic = {call.shape[0], call.groups};
-    const Attrs groups = {{"num_groups", call.groups}};
-    Attrs attrs = groups;
-    attrs.push_back({"epsilon", 1e-3});
-    const bool smooth = is_small(call.shape);
-    const HostArray gamma = real(channels, 0.5, 1.5), x = real(call.shape, -2, 3);
-    tolerate(table.add("group_norm", {x, gamma, real(channels, -1, 1)}, attrs, smooth));
-    tolerate(table.add(
-        "group_norm_grad",
-        {real(call.shape, -1, 1), x, gamma, real(statistic, -0.5, 0.5), real(statistic, 0.5, 1.5)},
-        groups, smooth));
+    add_group(table, call.shape, call.groups);
   }
+}
+
+void add_batch(OpFamilies& table, const Shape& shape) {
+  const Shape channels = {shape[1]};
+  const bool smooth = is_small(shape);
+  const HostArray x = real(shape, -2, 3), gamma = real(channels, 0.5, 1.5);
+  const HostArray beta = real(channels, -1, 1), mean = real(channels, -0.5, 0.5);
+  const HostArray variance = real(channels, 0.5, 1.5);
+  const Attrs attrs = {{"epsilon", 1e-3}, {"momentum", 0.3}};
+  tolerate(table.add("batch_norm", {x, gamma, beta, mean, variance}, attrs, smooth));
+  tolerate(
+      table.add("batch_norm_grad", {real(shape, -1, 1), x, gamma, mean, variance}, {}, smooth));
+  tolerate(table.add("batch_norm_inference", {x, gamma, beta, mean, variance}, {{"epsilon", 1e-3}},
+                     smooth));
 }
 
 void add_batches(OpFamilies& table) {
   for (const Shape& shape : std::vector<Shape>{
            {3, 2}, {2, 3, 4}, {1, 2, 2, 3}, {9, 5}, {20, 1}, {4, 3, 5, 7}, {2, 16, 4, 4}}) {
-    const Shape channels = {shape[1]};
-    const bool smooth = is_small(shape);
-    const HostArray x = real(shape, -2, 3), gamma = real(channels, 0.5, 1.5);
-    const HostArray beta = real(channels, -1, 1), mean = real(channels, -0.5, 0.5);
-    const HostArray variance = real(channels, 0.5, 1.5);
-    const Attrs attrs = {{"epsilon", 1e-3}, {"momentum", 0.3}};
-    tolerate(table.add("batch_norm", {x, gamma, beta, mean, variance}, attrs, smooth));
-    tolerate(
-        table.add("batch_norm_grad", {real(shape, -1, 1), x, gamma, mean, variance}, {}, smooth));
-    tolerate(table.add("batch_norm_inference", {x, gamma, beta, mean, variance},
-                       {{"epsilon", 1e-3}}, smooth));
+    add_batch(table, shape);
   }
 }
 
@@ -284,6 +296,21 @@ void add_norm(OpFamilies& table) {
   add_layers(table);
   add_groups(table);
   add_batches(table);
+}
+
+void draw_norm(OpFamilies& table, Draw& draw) {
+  Shape shape = draw.shape(1 + draw.below(4), 60000);
+  const auto axis = draw.below(static_cast<int64_t>(shape.size()));
+  for (auto extent = shape.begin() + axis; extent != shape.end(); ++extent) {
+    *extent = std::max<int64_t>(*extent, 1);
+  }
+  add_layer(table, shape, axis);
+  const int64_t groups = draw.extent(32);
+  Shape planes = draw.shape(2 + draw.below(3), 60000 / groups);
+  for (int64_t& extent : planes) extent = std::max<int64_t>(extent, 1);
+  if (TensorType{DType::kF32, planes}.elements() > planes[1]) add_batch(table, planes);
+  planes[1] *= groups;
+  add_group(table, planes, groups);
 }
 
 }  // namespace ballast::tests

@@ -129,30 +129,31 @@ void add_step(OpFamilies& table, const std::string& op, std::vector<HostArray> i
   table.add(op, std::move(inputs), attrs).atol = 1e-5;
 }
 
-void add_optimizer_steps(OpFamilies& table) {
+void add_steps(OpFamilies& table, const std::vector<Shape>& list) {
   const Elements adam_scalars = {0.81, 0.98, 0.05, 0.9, 0.99, 1e-6};
   Elements adamw_scalars = adam_scalars;
   adamw_scalars.push_back(0.1);
-  for (const std::vector<Shape>& list : kLists) {
-    int64_t elements = 0;
-    for (const Shape& shape : list) elements += TensorType{DType::kF32, shape}.elements();
-    const bool is_small = elements < 20;
-    table.add("apply_gradient_descent", operands(list, 0, true, {0.1}), {}, is_small);
-    table.add("scale_tensors", operands(list, 0, false, {-1.5}), {}, is_small);
-    add_step(table, "apply_adam_weight_decay",
-             operands(list, 2, true, {0.05, 0.9, 0.99, 1e-6, 0.1}));
-    add_step(table, "apply_adamw", operands(list, 2, true, adamw_scalars));
-    add_step(table, "apply_rms_prop", operands(list, 2, true, {0.05, 0.9, 0.5, 1e-6}));
-    add_step(table, "apply_adagrad", operands(list, 1, true, {0.05}));
-    for (int64_t nesterov : {0, 1}) {
-      const Attrs attrs = {{"use_nesterov", nesterov}};
-      table.add("apply_momentum", operands(list, 1, true, {0.1, 0.9}), attrs, is_small);
-      add_step(table, "apply_adam", operands(list, 2, true, adam_scalars), attrs);
-    }
-    // The norm has no gradient where it is 0.
-    table.add("global_norm", operands(list, 0, false, {}), {}, is_small && elements > 0);
-    table.add("all_finite", operands(list, 0, false, {}));
+  int64_t elements = 0;
+  for (const Shape& shape : list) elements += TensorType{DType::kF32, shape}.elements();
+  const bool is_small = elements < 20;
+  table.add("apply_gradient_descent", operands(list, 0, true, {0.1}), {}, is_small);
+  table.add("scale_tensors", operands(list, 0, false, {-1.5}), {}, is_small);
+  add_step(table, "apply_adam_weight_decay", operands(list, 2, true, {0.05, 0.9, 0.99, 1e-6, 0.1}));
+  add_step(table, "apply_adamw", operands(list, 2, true, adamw_scalars));
+  add_step(table, "apply_rms_prop", operands(list, 2, true, {0.05, 0.9, 0.5, 1e-6}));
+  add_step(table, "apply_adagrad", operands(list, 1, true, {0.05}));
+  for (int64_t nesterov : {0, 1}) {
+    const Attrs attrs = {{"use_nesterov", nesterov}};
+    table.add("apply_momentum", operands(list, 1, true, {0.1, 0.9}), attrs, is_small);
+    add_step(table, "apply_adam", operands(list, 2, true, adam_scalars), attrs);
   }
+  // The norm has no gradient where it is 0.
+  table.add("global_norm", operands(list, 0, false, {}), {}, is_small && elements > 0);
+  table.add("all_finite", operands(list, 0, false, {}));
+}
+
+void add_optimizer_steps(OpFamilies& table) {
+  for (const std::vector<Shape>& list : kLists) add_steps(table, list);
   table.add("global_norm", {special()});
   table.add("all_finite", {real({40}, -1, 1), special()});
   HostArray huge = real({20}, 1e38, 3e38);
@@ -200,6 +201,13 @@ void add_optimizer(OpFamilies& table) {
   table.types["global_norm"] = [](const Types&, const Attrs&) { return Types{{DType::kF32, {}}}; };
   table.types["all_finite"] = [](const Types&, const Attrs&) { return Types{{DType::kBool, {}}}; };
   add_optimizer_steps(table);
+}
+
+void draw_optimizer(OpFamilies& table, Draw& draw) {
+  std::vector<Shape> list;
+  const int64_t tensors = draw.extent(30);
+  for (int64_t t = 0; t < tensors; ++t) list.push_back(draw.shape(draw.below(4), 30000 / tensors));
+  add_steps(table, list);
 }
 
 }  // namespace ballast::tests

@@ -319,4 +319,35 @@ void add_pointwise(OpFamilies& table) {
   add_logic(table);
 }
 
+// The ops and values of a row of the table, at shapes of their own.
+void draw_pointwise(OpFamilies& table, Draw& draw) {
+  std::vector<const OpCase*> rows;
+  for (const OpCase& row : op_table()) {
+    const bool is_empty = std::any_of(row.inputs.begin(), row.inputs.end(),
+                                      [](const HostArray& x) { return x.values.empty(); });
+    if (op_families().pointwise.count(row.op) == 1 && !is_empty) rows.push_back(&row);
+  }
+  const OpCase& row = *rows[static_cast<size_t>(draw.below(static_cast<int64_t>(rows.size())))];
+  const Shape shape = draw.shape(draw.below(5), 40000);
+  std::vector<HostArray> inputs;
+  for (const HostArray& values : row.inputs) {
+    const auto [low, high] = std::minmax_element(values.values.begin(), values.values.end());
+    const bool is_special = std::any_of(values.values.begin(), values.values.end(),
+                                        [](double x) { return !std::isfinite(x); });
+    const double count = static_cast<double>(values.values.size());
+    const double bound = is_float(values.type.dtype) ? *high : *high + 1;
+    HostArray input = is_special ? real(draw.broadcast_from(shape), 0, count)
+                                 : real(draw.broadcast_from(shape), *low, bound);
+    input.type.dtype = values.type.dtype;
+    for (double& x : input.values) {
+      if (is_special) x = values.values[static_cast<size_t>(std::min(x, count - 1))];
+      x = is_float(values.type.dtype) ? rounded(x, values.type.dtype) : std::floor(x);
+    }
+    inputs.push_back(std::move(input));
+  }
+  OpCase& added = table.add(row.op, std::move(inputs), row.attrs);
+  added.rtol = row.rtol;
+  added.atol = row.atol;
+}
+
 }  // namespace ballast::tests

@@ -187,4 +187,27 @@ void add_pool(OpFamilies& table) {
   add_max(table, over_special, numbers, false);
 }
 
+void draw_pool(OpFamilies& table, Draw& draw) {
+  const int64_t tap = draw.pick<int64_t>({1, 2, 2, 3, 3, 5, 7});
+  Pool pool{{}, {tap, draw.one_in(4) ? draw.extent(7) : tap}, {tap, tap}, {0, 0, 0, 0}, {1, 1}};
+  if (draw.one_in(2)) pool.stride = {2, 2};
+  if (draw.one_in(4)) pool.stride = {1, 1};
+  if (draw.one_in(10)) pool.stride = {1 + draw.below(5), 1 + draw.below(5)};
+  const int64_t dilation = draw.one_in(10) ? 2 : 1;
+  int64_t extents[2];
+  for (size_t axis = 0; axis < 2; ++axis) {
+    for (size_t side = 0; side < 2; ++side) {
+      pool.padding[2 * axis + side] = draw.one_in(2) ? 0 : draw.below(pool.kernel[axis] / 2 + 1);
+    }
+    const int64_t window = (pool.kernel[axis] - 1) * dilation + 1;
+    extents[axis] = std::max(window, draw.extent(70));
+  }
+  pool.x = {draw.extent_or_none(4), draw.extent(600), extents[0], extents[1]};
+  while (pool.x[1] > 1 && pool.x[0] * pool.x[1] * extents[0] * extents[1] > 60000) pool.x[1] /= 2;
+  add_average(table, pool, false);
+  pool.dilation = {dilation, dilation};
+  const HostArray values = draw.one_in(2) ? real(pool.x, -1, 1) : whole(pool.x, 5, DType::kI32);
+  add_max(table, pool, {{DType::kF32, pool.x}, values.values}, false);
+}
+
 }  // namespace ballast::tests

@@ -214,4 +214,24 @@ void add_random(OpFamilies& table) {
   }
 }
 
+void draw_random(OpFamilies& table, Draw& draw) {
+  const Shape shape = draw.shape(draw.below(4), 20000);
+  const HostArray state =
+      key(static_cast<double>(draw.below(1 << 30)), static_cast<double>(draw.below(1 << 30)));
+  const Attrs attrs = {{"shape", shape}, {"stream", draw.below(1 << 30)}};
+  const auto with = [&](Attrs more) {
+    more.insert(more.end(), attrs.begin(), attrs.end());
+    return more;
+  };
+  table.add("random_bits", {state}, attrs);
+  table.add("random_uniform", {state}, with({{"low", -3.0}, {"high", 5.0}}));
+  table.add("random_normal", {state}, with({{"mean", 2.0}, {"stddev", 0.5}})).atol = 2e-6;
+  table.add("randint", {state}, with({{"low", int64_t{-5}}, {"high", int64_t{12}}}));
+  table.add("bernoulli", {state}, with({{"p", 0.3}}));
+  table.add("dropout", {real(shape, -2, 2), state}, {{"keep_prob", 0.8}});
+  const Shape few = draw.shape(1, 2000);
+  table.add("truncated_normal", {state}, {{"shape", few}, {"stddev", 2.0}}).atol = 6e-6;
+  table.add("random_permutation", {state}, {{"n", draw.extent_or_none(300)}});
+}
+
 }  // namespace ballast::tests

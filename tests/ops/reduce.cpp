@@ -178,15 +178,18 @@ void cumsum(const std::vector<HostArray>& inputs, const Attrs& attrs,
             std::vector<HostArray>& outputs) {
   const Shape& shape = inputs[0].type.shape;
   const auto axis = static_cast<size_t>(int_attr(attrs, "axis"));
+  const bool is_reverse = int_attr(attrs, "reverse") != 0;
+  const bool is_exclusive = int_attr(attrs, "exclusive") != 0;
   for (size_t i = 0; i < outputs[0].values.size(); ++i) {
-    const Index index = index_of(i, shape);
-    outputs[0].values[i] = 0;
-    Index at = index;
-    for (at[axis] = 0; at[axis] < shape[axis]; ++at[axis]) {
-      const bool is_reverse = int_attr(attrs, "reverse") != 0;
-      const bool is_before = is_reverse ? at[axis] > index[axis] : at[axis] < index[axis];
-      const bool is_self = at[axis] == index[axis] && int_attr(attrs, "exclusive") == 0;
-      if (is_before || is_self) outputs[0].values[i] += inputs[0].values[flat_of(at, shape)];
+    Index at = index_of(i, shape);
+    if (at[axis] != 0) continue;
+    double total = 0;  // along the line that begins here
+    for (int64_t step = 0; step < shape[axis]; ++step) {
+      at[axis] = is_reverse ? shape[axis] - 1 - step : step;
+      const size_t place = flat_of(at, shape);
+      const double before = total;
+      total += inputs[0].values[place];
+      outputs[0].values[place] = is_exclusive ? before : total;
     }
   }
 }
@@ -263,6 +266,45 @@ void add_reduce(OpFamilies& table) {
   add_reductions(table);
   add_infinities(table);
   add_cumulative(table);
+}
+
+void draw_reduce(OpFamilies& table, Draw& draw) {
+  Shape shape = draw.shape(1 + draw.below(4), 100000);
+  for (int64_t& extent : shape) extent = std::max<int64_t>(extent, 1);
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (draw.one_in(2)) axes.push_back(axis);
+  }
+  const auto count = static_cast<double>(TensorType{DType::kF32, shape}.elements());
+  const Attrs attrs = {{"axes", axes}, {"keep_dims", draw.below(2)}};
+  const HostArray x = real(shape, -1, 1);
+  for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
+    table.add(op, {x}, attrs).atol = 1e-6 + 1e-7 * count;
+  }
+  table.add("reduce_prod", {real(shape, 0.99, 1.01)}, attrs).rtol = 1e-5 + 1e-7 * count;
+  for (const char* op : {"reduce_any", "reduce_all"}) {
+    HostArray truths = whole(shape, draw.pick<int64_t>({2, 1000}), DType::kI32);
+    for (double& value : truths.values) value = truth((value == 0) == (op[7] == 'n'));
+    truths.type.dtype = DType::kBool;
+    table.add(op, {truths}, attrs);
+  }
+  const HostArray whole_numbers = whole(shape, 90, draw.pick({DType::kI32, DType::kI64}));
+  for (const char* op : {"reduce_sum", "reduce_max", "reduce_min"}) {
+    table.add(op, {whole_numbers}, attrs);
+  }
+  const int64_t axis = draw.below(rank);
+  for (const char* op : {"argmax", "argmin"}) {
+    const Attrs along = {{"axis", axis}, {"keep_dims", draw.below(2)}};
+    table.add(op, {x}, along);
+    HostArray ties = whole(shape, 50, draw.pick({DType::kI32, DType::kI64, DType::kU8}));
+    table.add(op, {ties}, along);
+  }
+  const Attrs order = {{"axis", axis}, {"exclusive", draw.below(2)}, {"reverse", draw.below(2)}};
+  // One rounding at each step.
+  table.add("cumsum", {x}, order).atol =
+      1e-6 + 5e-8 * static_cast<double>(shape[static_cast<size_t>(axis)]);
+  table.add("cumsum", {whole_numbers}, order);
 }
 
 }  // namespace ballast::tests

@@ -1,10 +1,8 @@
-// Slices, padding, concatenation: the second file of the shape family.
+// Slices, padding, concatenation, and tensors made of nothing.
 #include "tests/op_table.h"
 #include "tests/samples.h"
 
 namespace ballast::tests {
-
-void add_region(OpFamilies& table);
 
 namespace {
 
@@ -251,6 +249,50 @@ void add_region(OpFamilies& table) {
   add_padding(table);
   add_joins(table);
   add_makers(table);
+}
+
+void draw_region(OpFamilies& table, Draw& draw) {
+  const HostArray x = typed(draw.shape(1 + draw.below(5), 60000), draw.element());
+  const Shape& shape = x.type.shape;
+  Ints begin, size, strides, paddings, axes;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t extent = shape[d];
+    size.push_back(extent == 0 ? 0 : draw.extent_or_none(extent));
+    const int64_t steps = std::max<int64_t>(size[d] - 1, 1);
+    const int64_t longest = std::max<int64_t>(1, (extent - 1) / steps);
+    const int64_t stride = draw.one_in(2) ? 1 : 1 + draw.below(std::min<int64_t>(longest, 4));
+    const int64_t room = extent - 1 - (size[d] - 1) * stride;
+    const int64_t first = size[d] == 0 ? 0 : draw.below(room + 1);
+    const bool is_backward = draw.one_in(4);
+    strides.push_back(is_backward ? -stride : stride);
+    begin.push_back(is_backward && size[d] > 0 ? first + (size[d] - 1) * stride : first);
+    for (int side = 0; side < 2; ++side) paddings.push_back(draw.one_in(2) ? 0 : draw.below(9));
+    if (draw.one_in(2)) axes.push_back(static_cast<int64_t>(d));
+  }
+  table.add("slice", {x}, {{"begin", begin}, {"size", size}, {"strides", strides}});
+  table.add("slice_grad", {typed(size, x.type.dtype)},
+            {{"shape", shape}, {"begin", begin}, {"strides", strides}});
+  table.add("flip", {x}, {{"axes", axes}});
+  table.add("pad", {x},
+            {{"paddings", paddings}, {"value", x.type.dtype == DType::kBool ? 1.0 : 7.0}});
+  const int64_t axis = draw.below(static_cast<int64_t>(shape.size()));
+  Ints sizes;
+  for (int64_t left = shape[static_cast<size_t>(axis)]; left > 0; left -= sizes.back()) {
+    sizes.push_back(sizes.size() == 7 ? left : std::min(left, draw.extent_or_none(left)));
+  }
+  if (sizes.empty()) sizes = {0};
+  table.add("split", {x}, {{"axis", axis}, {"sizes", sizes}});
+  Arrays pieces;
+  for (int64_t part : sizes) {
+    Shape of = shape;
+    of[static_cast<size_t>(axis)] = part;
+    pieces.push_back(typed(of, x.type.dtype));
+  }
+  table.add("concat", pieces, {{"axis", axis}});
+  const auto dtype = static_cast<int64_t>(draw.pick({DType::kF32, DType::kI32, DType::kI64}));
+  table.add("fill", {}, {{"shape", shape}, {"value", 3.0}, {"dtype", dtype}});
+  table.add("arange", {},
+            {{"count", draw.extent(60000)}, {"start", -5.0}, {"step", 3.0}, {"dtype", dtype}});
 }
 
 }  // namespace ballast::tests

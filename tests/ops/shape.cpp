@@ -96,7 +96,23 @@ void add_shape(OpFamilies& table) {
       {"transpose", transposed},
   });
   add_shape_ops(table);
-  add_region(table);
+}
+
+void draw_shape(OpFamilies& table, Draw& draw) {
+  const HostArray x = typed(draw.shape(draw.below(6), 60000), draw.element());
+  const Shape& shape = x.type.shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> perm;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    perm.insert(perm.begin() + draw.below(axis + 1), axis);
+  }
+  table.add("transpose", {x}, {{"perm", perm}});
+  HostArray part = typed(draw.broadcast_from(shape), draw.element());
+  table.add("broadcast_to", {part}, {{"shape", shape}});
+  Shape turned;
+  for (int64_t axis : perm) turned.push_back(shape[static_cast<size_t>(axis)]);
+  table.add("reshape", {x}, {{"shape", turned}});
+  table.add("barrier", {x, part});
 }
 
 }  // namespace ballast::tests

@@ -76,6 +76,18 @@ Elements log_softmax_grad_line(const std::vector<Elements>& inputs) {
   return result;
 }
 
+void add_rows(OpFamilies& table, const Shape& shape, int64_t axis) {
+  const bool is_small = TensorType{DType::kF32, shape}.elements() < 50;
+  const Attrs attrs = {{"axis", axis}};
+  table.add("softmax", {real(shape, -3, 3)}, attrs, is_small);
+  table.add("log_softmax", {real(shape, -3, 3)}, attrs, is_small).atol = 5e-6;
+  // The second input of a gradient is any tensor here, not only a softmax.
+  const double atol = 1e-5 + 1e-7 * static_cast<double>(shape[static_cast<size_t>(axis)]);
+  table.add("softmax_grad", {real(shape, -1, 1), real(shape, 0, 1)}, attrs, is_small).atol = atol;
+  table.add("log_softmax_grad", {real(shape, -1, 1), real(shape, -2, 0)}, attrs, is_small).atol =
+      atol;
+}
+
 void add_softmax_ops(OpFamilies& table) {
   struct Call {
     Shape shape;
@@ -92,17 +104,7 @@ void add_softmax_ops(OpFamilies& table) {
                                             {{3, 17, 33}, 1},
                                             {{0, 4}, 1},
                                             {{4, 0}, 1}}) {
-    bool is_small = TensorType{DType::kF32, call.shape}.elements() < 50;
-    Attrs attrs = {{"axis", call.axis}};
-    table.add("softmax", {real(call.shape, -3, 3)}, attrs, is_small);
-    table.add("log_softmax", {real(call.shape, -3, 3)}, attrs, is_small).atol = 5e-6;
-    // The second input of a gradient is any tensor here, not only a softmax.
-    table.add("softmax_grad", {real(call.shape, -1, 1), real(call.shape, 0, 1)}, attrs, is_small)
-        .atol = 1e-5;
-    table
-        .add("log_softmax_grad", {real(call.shape, -1, 1), real(call.shape, -2, 0)}, attrs,
-             is_small)
-        .atol = 1e-5;
+    add_rows(table, call.shape, call.axis);
   }
 }
 
@@ -147,25 +149,22 @@ void softmax_cross_entropy_grad(const std::vector<HostArray>& inputs, const Attr
   }
 }
 
+void add_losses(OpFamilies& table, const Shape& shape, const HostArray& labels, double smoothing) {
+  const bool is_small = shape[0] * shape[1] > 0 && shape[0] * shape[1] < 20;
+  const Attrs attrs = smoothing > 0 ? Attrs{{"label_smoothing", smoothing}} : Attrs{};
+  table.add("softmax_cross_entropy", {real(shape, -3, 3), labels}, attrs, is_small).atol = 1e-5;
+  table
+      .add("softmax_cross_entropy_grad", {real({shape[0]}, -1, 1), real(shape, -3, 3), labels},
+           attrs, is_small)
+      .atol = 1e-5;
+}
+
 void add_cross_entropy(OpFamilies& table) {
   for (const Shape& shape : std::vector<Shape>{{4, 3}, {1, 1}, {65, 10}, {2, 300}, {0, 5}}) {
-    bool is_small = shape[0] * shape[1] > 0 && shape[0] * shape[1] < 20;
-    HostArray labels = whole({shape[0]}, shape[1]);
-    table.add("softmax_cross_entropy", {real(shape, -3, 3), labels}, {}, is_small).atol = 1e-5;
-    table
-        .add("softmax_cross_entropy_grad", {real({shape[0]}, -1, 1), real(shape, -3, 3), labels},
-             {}, is_small)
-        .atol = 1e-5;
+    add_losses(table, shape, whole({shape[0]}, shape[1]), 0);
   }
   for (const Shape& shape : std::vector<Shape>{{3, 4}, {2, 1}, {17, 40}}) {
-    Attrs attrs = {{"label_smoothing", 0.2}};
-    bool is_small = shape[0] * shape[1] < 20;
-    HostArray labels = whole({shape[0]}, shape[1]);
-    table.add("softmax_cross_entropy", {real(shape, -3, 3), labels}, attrs, is_small).atol = 1e-5;
-    table
-        .add("softmax_cross_entropy_grad", {real({shape[0]}, -1, 1), real(shape, -3, 3), labels},
-             attrs, is_small)
-        .atol = 1e-5;
+    add_losses(table, shape, whole({shape[0]}, shape[1]), 0.2);
   }
   HostArray outside = whole({3}, 4);
   outside.values = {1, 4, -1};
@@ -196,6 +195,14 @@ void add_softmax(OpFamilies& table) {
   });
   add_softmax_ops(table);
   add_cross_entropy(table);
+}
+
+void draw_softmax(OpFamilies& table, Draw& draw) {
+  const Shape shape = draw.shape(1 + draw.below(4), 60000);
+  add_rows(table, shape, draw.below(static_cast<int64_t>(shape.size())));
+  const Shape logits = {draw.extent_or_none(1000), draw.extent(60)};
+  const HostArray labels = whole({logits[0]}, logits[1] + draw.below(2));
+  add_losses(table, logits, labels, draw.pick({0.0, 0.1}));
 }
 
 }  // namespace ballast::tests
