@@ -2,6 +2,7 @@
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
 #include "kernels/pool/pool_limits.h"
+#include "kernels/streaming.h"
 
 #include <fmt/format.h>
 
@@ -218,6 +219,8 @@ Plan plan_threes_grad(const std::string& op, const PoolConfig& c, int64_t lanes,
   }
   if (op == "avg") add_counts(args, c);
   Recorder recorder;
+  recorder.set_streams(lanes == kLanes && should_stream(DeviceClass::kCpu, c.planes * c.height,
+                                                        c.width, kStreamedBytes));
   call(recorder, DeviceClass::kCpu, fmt::format("{}_pool_threes_grad_{}_{}", op, c.stride_w, lanes),
        std::move(args), operands);
   return recorder.finish();

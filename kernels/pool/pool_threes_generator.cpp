@@ -3,6 +3,7 @@
 // A step does four rows of windows, which share rows of x, and of these only the first and the last
 // can be padding; the last step of a column, and of a row, moves inwards and repeats what its
 // neighbour did.
+#include "kernels/hints.h"
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
@@ -41,19 +42,19 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
     const auto first_of = [&](const Expr& vector) { return min(vector * lanes, windows - lanes); };
     first_row = min(k * kRows, rows - kRows) * stride - top;
     start = first_of(v) * stride - left;
-    columns(l, j, i, v, k, p) = fold_rows(begin_of(j) + l);
+    columns(l, j, i, v, k, p) = fold_rows(begin_of(j) + l, j);
     taps(l, t, i, v, k, p) = mux(t, stride == 2 ? taps_apart() : taps_beside());
     step = RDom({{0, lanes},
                  {0, kRows},
-                 {0, (rows + kRows - 1) / kRows},
-                 {0, (windows + lanes - 1) / lanes}},
+                 {0, (windows + lanes - 1) / lanes},
+                 {0, (rows + kRows - 1) / kRows}},
                 "step");
     std::vector<Expr> values;
     for (int t = 0; t < kSide; ++t) {
-      values.push_back(taps(step[0], t, step[1], step[3], step[2], p));
+      values.push_back(taps(step[0], t, step[1], step[2], step[3], p));
     }
-    const Expr window = first_of(step[3]) + step[0];
-    const Expr row = min(step[2] * kRows, rows - kRows) + step[1];
+    const Expr window = first_of(step[2]) + step[0];
+    const Expr row = min(step[3] * kRows, rows - kRows) + step[1];
     Func out = *out_;
     out(x, y, p) = undef<float>();
     out(window, row, p) = is_average() ? average_of(fold(values), window, row) : fold(values);
@@ -94,15 +95,21 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
   }
 
   // The rows of window i, folded; for a maximum those outside of x are one that is inside, again.
-  Expr fold_rows(const Expr& column) const {
+  Expr fold_rows(const Expr& column, const Expr& j) const {
     const Expr last = in_->dim(1).extent() - 1;
+    const auto pixel = [&](const Expr& at_x, const Expr& at_y) {
+      return (*in_)(unsafe_promise_clamped(at_x, 0, in_->dim(0).extent() - 1),
+                    unsafe_promise_clamped(at_y, 0, last), p);
+    };
     const int last_nth = (kRows - 1) * stride + kSide - 1;
     std::vector<Expr> values;
     for (int ky = 0; ky < kSide; ++ky) {
       const Expr nth = i * stride + ky, row = first_row + nth;
       const Expr inside = select(nth == 0, max(row, 0), nth == last_nth, min(row, last), row);
-      const Expr value = (*in_)(unsafe_promise_clamped(column, 0, in_->dim(0).extent() - 1),
-                                unsafe_promise_clamped(inside, 0, last), p);
+      Expr value = pixel(column, inside);
+      // The next step's rows, of which those that windows share are asked for once.
+      const Expr next = pixel(column, row + kRows * stride);
+      if (ky < stride) value = select(j < stride, with_prefetch(value, next), value);
       const Expr padded = select(nth == 0, select(row >= 0, value, 0.0f), nth == last_nth,
                                  select(row <= last, value, 0.0f), value);
       values.push_back(is_average() ? padded : value);

@@ -11,6 +11,7 @@
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both. The last step of a column, and of a row, moves inwards and repeats what its neighbour
 // did.
+#include "kernels/hints.h"
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
@@ -162,7 +163,12 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     const int wide = 2 * lanes;
     const Expr first = first_window(v) * 2;
     const Expr begin = select(start == 2, min(first, last_column() + 1 - wide), first);
-    const Expr low = pixel(of, begin + l), high = pixel(of, begin + lanes + l);
+    const auto vector = [&](const Expr& at) {  // and the next step's
+      const Expr value = pixel(of, at);
+      return select(i < kRows * stride, with_prefetch(value, pixel(of + kRows * stride, at)),
+                    value);
+    };
+    const Expr low = vector(begin + l), high = vector(begin + lanes + l);
     const Expr evens = take(low, high, [](int lane) { return 2 * lane; }),
                odds = take(low, high, [](int lane) { return 2 * lane + 1; });
     const Expr before = pixel(of, max(begin - 1, 0)),
