@@ -122,6 +122,8 @@ bool is_same_3x3(const ConvConfig& c) {
   return is_3x3_step(c) && are_all(1, {c.top, c.left, c.bottom, c.right});
 }
 
+bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
+
 Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
   return is_same_3x3(c) ? make_lines(c.height, c.width, most) : Lines{};
 }
@@ -133,6 +135,14 @@ bool reads_rows_in_place(const ConvConfig& c, bool has_residual = false) {
   const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
   return is_same_3x3(c) && c.height >= kDepthRows && c.width >= kVector &&
          c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
+}
+
+// For conv_depth_squares, of which the manifest has these.
+bool is_small_square(const ConvConfig& c) {
+  constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
+  return is_same_3x3(c) && c.in_channels == c.groups && c.out_channels == c.groups &&
+         has_wide_registers() && c.height == c.width &&
+         std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
 }
 
 // Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
@@ -150,12 +160,10 @@ Operand flat_planes(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.height * c.width});
 }
 
-bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
-
 // How many planes a work-group takes one after the other: a divisor of the channels that leaves
 // enough groups to share. Each ends with a wait for its results.
 int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
-  constexpr int64_t kMost = 8, kGroups = 32;
+  constexpr int64_t kMost = 64, kGroups = 32;
   const int64_t all = c.batch * c.groups * blocks;
   int64_t planes = kMost;
   while (planes > 1 && (c.groups % planes != 0 || all / planes < kGroups)) --planes;
@@ -216,6 +224,29 @@ Plan plan_weight_rows(const ConvConfig& c) {
   return recorder.finish();
 }
 
+// Weights of one window to a group.
+Operand windows(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const EpilogueOperands terms{e, {c.groups}};
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(
+      recorder, fmt::format("conv_depth_squares_{}", c.width),
+      {flat_planes(0, c), number(planes_of_group(c, 1)), number(is_flipped), windows(1, c)}, terms,
+      flat_planes(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_weight_squares(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(fmt::format("conv_depth_weight_squares_{}", c.width), DeviceClass::kCpu,
+                {flat_planes(1, c), flat_planes(0, c), windows(2, c)});
+  return recorder.finish();
+}
+
 // In small blocks, so that dy and what comes next of both lie in the nearest cache too.
 Lines weight_lines_of(const ConvConfig& c) {
   const Lines lines = lines_of(c, kDepthLinesElements / 2);
@@ -237,17 +268,20 @@ bool suits_rows(const ConvConfig& c) {
 }
 
 bool is_depthwise(const ConvConfig& c) {
+  if (is_small_square(c)) return true;
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
 }
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
+  if (is_small_square(c)) return true;
   const Reversed r = reversed(c);
   return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
          c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
+  if (is_small_square(c)) return true;
   // Other windows of a single channel are better off in tiles.
   return has_one_channel(c) && (c.groups > 1 || is_3x3_step(c)) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
@@ -255,6 +289,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_small_square(c)) return plan_squares(c, e, false);
   if (reads_rows_in_place(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
@@ -270,6 +305,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  if (is_small_square(c)) return plan_squares(c, {}, true);
   if (reads_rows_in_place(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
@@ -285,6 +321,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
+  if (is_small_square(c)) return plan_weight_squares(c);
   if (reads_rows_in_place(c)) return plan_weight_rows(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);

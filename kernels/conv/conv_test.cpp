@@ -71,9 +71,22 @@ TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
   }
 }
 
+// A row to each vector, and two; squares that have a kernel, and others.
+TEST(Conv, DepthwiseSmallSquares) {
+  check(make({2, 3, 14, 14}, 3, 3, 1, 1, 1, 3));
+  check(make({2, 3, 7, 7}, 3, 3, 1, 1, 1, 3));
+}
+
+TEST(ConvLarge, DepthwiseSmallSquares) {
+  for (int64_t side = 4; side <= 15; ++side) {
+    check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
+    check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
+  }
+}
+
 TEST(ConvLarge, DepthwiseChannelsInTheLanes) {
-  check(make({3, 40, 14, 14}, 40, 3, 1, 1, 1, 40));
-  check(make({2, 17, 7, 7}, 17, 3, 1, 1, 1, 17));
+  check(make({3, 40, 14, 15}, 40, 3, 1, 1, 1, 40));
+  check(make({2, 17, 7, 9}, 17, 3, 1, 1, 1, 17));
   check(make({2, 33, 31, 45}, 33, 3, 2, 1, 1, 33));
   check(make({2, 16, 100, 90}, 16, 5, 1, 2, 1, 16));  // blocks of rows
   check(make({1, 8, 117, 61}, 8, 5, 3, 1, 1, 8));     // dx of rows that no window reaches
@@ -333,7 +346,10 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({1, 6, 31, 31}, 64, 4, 3));             // dy spread by strides
   check_not_finite(make({2, 24, 8, 8}, 36, 1, 2, 0, 1, 3));     // products that are gathered
   check_not_finite(make({2, 3, 12, 12}, 4, 3, 2, 1, 2));        // rows, dilated
-  check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // depthwise: rows in registers,
+  check_not_finite(make({3, 20, 14, 14}, 20, 3, 1, 1, 1, 20));  // depthwise: small squares,
+  check_not_finite(make({3, 20, 7, 7}, 20, 3, 1, 1, 1, 20));
+  check_not_finite(make({3, 20, 8, 8}, 20, 3, 1, 1, 1, 20));
+  check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // rows in registers,
   check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
   check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,
   check_not_finite(make({1, 4, 29, 32}, 4, 3, 2, 1, 1, 4));     // with strides and dilations

@@ -48,6 +48,11 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
                    PARAMS vectors=${vectors} lanes=${lanes})
   endforeach()
 endforeach()
+foreach(side 6 7 8 10 12 13 14)
+  foreach(kernel conv_depth_squares conv_depth_weight_squares)
+    ballast_kernel(${kernel}_${side} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS side=${side})
+  endforeach()
+endforeach()
 ballast_kernel(conv_grouped_any CLASSES cpu WIDE GENERATOR conv_grouped)
 foreach(window 3x3 5x5 7x0)  # columns x rows at once, or one by one
   string(REPLACE x ";" sizes ${window})

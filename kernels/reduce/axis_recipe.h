@@ -11,7 +11,7 @@
 // The order of additions depends on the extents only.
 #pragma once
 
-#include "kernels/reduce/lane_fold.h"
+#include "kernels/lane_fold.h"
 #include "kernels/reduce/row_lengths.h"
 
 #include <string>

@@ -2,11 +2,11 @@
 // on extents and `chunk` only.
 #pragma once
 
+#include "kernels/lane_fold.h"
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/extremum.h"
-#include "kernels/reduce/lane_fold.h"
 #include "kernels/reduce/row_lengths.h"
 
 #include <cmath>

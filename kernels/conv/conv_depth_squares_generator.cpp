@@ -1,0 +1,228 @@
+// Depthwise 3x3 of stride 1 between zeros one wide, on CPUs with vectors of 16 lanes, where planes
+// are small squares: a plane is in registers as a whole, a row to each vector, or two rows of up to
+// eight pixels. The side is a constant, so that what a tap sees is a shuffle, never a mask.
+//
+//   conv_depth_squares         y, or dx with flipped weights: the bits of conv_depth
+//   conv_depth_weight_squares  dw: sums over pixels in a vector of sums per tap, added at the end
+//
+// Rows end with their lanes; those before them are zeros, and results in them are overwritten by
+// the vector before. So the first vector of a plane, which may lack a row, begins where the plane
+// does, and the last one ends with it. (The other way round, masks would be instructions of their
+// own: of lanes in order from the first, compilers make vexpandps, two on a Zen 4.)
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
+#include "kernels/lane_fold.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/shuffle.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kWindow = 3, kTaps = kWindow * kWindow;
+constexpr int kZero = kLanes;  // as a lane to take: of the second operand, which is zero then
+
+template <class Derived>
+class SquaresGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> side_of_plane{"side", 14};
+
+ protected:
+  int side() const { return side_of_plane; }
+  int pitch() const { return side() > kLanes / 2 ? kLanes : kLanes / 2; }
+  int rows() const { return kLanes / pitch(); }  // of a vector
+  int vectors() const { return (side() + rows() - 1) / rows(); }
+  int plane() const { return side() * side(); }
+
+  // Where in its plane lane l of vector v lies.
+  Expr place_of(const Expr& v, const Expr& l) {
+    const Expr start = plane() - kLanes - (vectors() - 1 - v) * (rows() * side());
+    return unsafe_promise_clamped(select(v == 0, 0, start) + l, 0, plane() - 1);
+  }
+
+  // Of lane `lane` of vector v, less than 0 where no pixel is.
+  int row_of(int v, int lane) const { return side() - rows() * (vectors() - v) + lane / pitch(); }
+  int column_of(int lane) const { return lane % pitch() - (pitch() - side()); }
+
+  static std::vector<int> lanes_from(const std::function<int(int)>& source) {
+    std::vector<int> lanes;
+    for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(source(lane));
+    return lanes;
+  }
+
+  // Vector v of a plane, from what lies there.
+  Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
+    const auto spread = [&](int vector, int start) {
+      return take_lanes(pixels, Expr(0.0f), lanes_from([&](int lane) {
+                          const int row = row_of(vector, lane), column = column_of(lane);
+                          return row < 0 || column < 0 ? kZero : row * side() + column - start;
+                        }));
+    };
+    const Expr any = rows() == 1 ? select(l < kLanes - side(), 0.0f, pixels)
+                                 : spread(vectors() - 1, plane() - kLanes);
+    return select(v == 0, spread(0, 0), any);
+  }
+
+  // What lies there, vector v, of a plane whose vectors are `vector(v)`.
+  Expr without_pitch(const Expr& v, const std::function<Expr(Expr)>& vector) {
+    const auto lane_of = [&](int row, int column) {
+      return (row + rows() * vectors() - side()) * pitch() + pitch() - side() + column;
+    };
+    const auto first = lanes_from([&](int lane) { return lane_of(lane / side(), lane % side()); });
+    const auto dense = lanes_from([&](int lane) {
+      const int place = std::max(plane() - kLanes + lane, plane() - rows() * side());
+      return lane_of(place / side(), place % side()) % kLanes;
+    });
+    const Expr any = rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), dense);
+    return select(v == 0, take_lanes(vector(v), vector(v + 1), first), any);
+  }
+
+  // `sum` with the product of `weight` and what tap (kx, ky) sees from vector v.
+  Expr with_tap(const Expr& sum, const Expr& weight, const std::function<Expr(Expr)>& vector,
+                const Expr& v, int kx, int ky) {
+    const int last = vectors() - 1;
+    const Expr before = vector(max(v - 1, 0)), after = vector(min(v + 1, last));
+    const Expr is_outside = ky == 0 ? v == 0 : ky == 2 ? v == last : Expr(false);
+    Expr seen = ky == 0 ? before : ky == 1 ? vector(v) : after;
+    if (rows() == 2 && ky != 1) {
+      const auto between = lanes_from([&](int lane) { return lane + pitch(); });
+      seen = ky == 0 ? take_lanes(select(is_outside, 0.0f, before), vector(v), between)
+                     : take_lanes(vector(v), select(is_outside, 0.0f, after), between);
+    }
+    if (kx != 1 && side() < pitch()) {  // zeros come around
+      seen =
+          take_lanes(seen, seen, lanes_from([&](int lane) { return (lane + kx + 15) % kLanes; }));
+    } else if (kx != 1) {
+      seen = take_lanes(seen, Expr(0.0f), lanes_from([&](int lane) {
+                          const int column = lane % pitch() + kx - 1;
+                          return column < 0 || column >= side() ? kZero : lane + kx - 1;
+                        }));
+    }
+    const Expr more = fma_f32(seen, weight, sum);
+    return rows() == 1 ? select(is_outside, sum, more) : more;
+  }
+};
+
+class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
+ public:
+  Input<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
+  Input<int> planes{"planes"};       // of a work-group
+  Input<int> is_flipped{"is_flipped"};
+  Input<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
+  EpilogueInputs<1, 3> epilogue;
+  Output<Buffer<float, 3>> out{"out"};  // as in
+
+  void generate() {
+    row(l, v, g, n) = with_pitch(l, v, in(place_of(v, l), g, n));
+    Expr sum = 0.0f;
+    for (int ky = 0; ky < kWindow; ++ky) {
+      for (int kx = 0; kx < kWindow; ++kx) {
+        const Expr weight = weights(select(is_flipped != 0, kWindow - 1 - kx, kx),
+                                    select(is_flipped != 0, kWindow - 1 - ky, ky), g);
+        const auto vector = [&](const Expr& v) { return row(l, v, g, n); };
+        sum = with_tap(sum, weight, vector, v, kx, ky);
+      }
+    }
+    sums(l, v, g, n) = sum;
+    part = RDom(0, kLanes, 0, vectors(), "part");
+    const int last = vectors() - 1;
+    const Expr at = last - part.y;  // each before those that it overwrites
+    const Expr place = place_of(at, part.x);
+    const Expr value =
+        without_pitch(at, [&](const Expr& v) { return sums(part.x, min(v, last), g, n); });
+    out(f, g, n) = undef<float>();
+    out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
+  }
+
+  void schedule() {
+    set_mins(in, out);
+    set_any_layout(weights);
+    epilogue.set_layouts();
+    Stage stage = Func(out).update();
+    tile(stage.specialize(epilogue.is_plain()));
+    tile(stage.specialize(epilogue.has_residual == 0));
+    tile(stage);
+    for (Func func : {row, sums}) {
+      func.compute_at(out, gi).store_in(MemoryType::Register);
+      func.bound(l, 0, kLanes).bound(v, 0, vectors()).vectorize(l).unroll(v);
+    }
+  }
+
+ private:
+  void tile(Stage stage) {
+    stage.allow_race_conditions()
+        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .reorder({part.x, part.y, gi, g, n})
+        .vectorize(part.x)
+        .unroll(part.y)
+        .gpu_blocks(g, n)
+        .never_partition_all();
+  }
+
+  Var f{"f"}, l{"l"}, v{"v"}, g{"g"}, gi{"gi"}, n{"n"};
+  Func row{"row"}, sums{"sums"};
+  RDom part;
+};
+
+class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
+ public:
+  Input<Buffer<float, 3>> in{"in"}, dy{"dy"};  // (a plane's pixels, g, n)
+  Output<Buffer<float, 3>> dw{"dw"};           // (kx, ky, g)
+
+  void generate() {
+    part = RDom(0, vectors(), 0, in.dim(2).extent(), "part");
+    const RVar v = part.x, image = part.y;
+    row(l, u, g, n) = with_pitch(l, u, in(place_of(u, l), g, n));
+    // Asks for the next image's, which are far from these.
+    const auto with_next = [&](const Expr& value, const Func& tensor) {
+      const Expr next = unsafe_promise_clamped(image + 1, 0, in.dim(2).extent() - 1);
+      return with_prefetch(value, tensor(place_of(v, l), g, next));
+    };
+    const Expr given = with_pitch(l, v, dy(place_of(v, l), g, image));
+    const auto vector = [&](const Expr& at) { return row(l, at, g, image); };
+    std::vector<Expr> sums;
+    lanes(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
+    for (int tap = 0; tap < kTaps; ++tap) {
+      sums.push_back(with_tap(lanes(l, g)[tap], given, vector, v, tap % kWindow, tap / kWindow));
+    }
+    sums[0] = with_next(with_next(sums[0], in), dy);
+    lanes(l, g) = Tuple(sums);
+    fold = {LaneFold(lanes, kLanes, {g}, [](const auto& a, const auto& b) {
+      std::vector<Expr> both;
+      for (int tap = 0; tap < kTaps; ++tap) both.push_back(strict_float(a[tap] + b[tap]));
+      return both;
+    })};
+    dw(kx, ky, g) = mux(ky * kWindow + kx, fold[0].total());
+  }
+
+  void schedule() {
+    set_mins(in, dy, dw);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kWindow);
+    Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
+    fold[0].keep(dw, g);
+    lanes.store_in(MemoryType::Register);
+    lanes.update().reorder({l, part.x, part.y, g}).vectorize(l).unroll(part.x);
+    row.compute_at(lanes, part.y).store_in(MemoryType::Register);
+    row.bound(l, 0, kLanes).bound(u, 0, vectors()).vectorize(l).unroll(u);
+  }
+
+ private:
+  Var l{"l"}, u{"u"}, g{"g"}, n{"n"}, kx{"kx"}, ky{"ky"};
+  Func row{"row"}, lanes{"lanes"};
+  std::vector<LaneFold> fold;
+  RDom part;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthSquares, conv_depth_squares)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthWeightSquares, conv_depth_weight_squares)
