@@ -64,10 +64,11 @@ bool are_channels_whole_tiles(const ConvConfig& c) {
 // there are enough of them that packing weights costs little. Tiles of such 1x1 convolutions, on 2
 // cores of a Zen 4, in turns: 1024 to 256 channels of 14x14 1.24 times faster, 256 to 1024 1.11,
 // 2048 to 512 of 7x7 1.13; towards the input 1.07 and 1.15, but of 7x7 slower.
+bool has_enough_pixels(const ConvConfig& c) { return c.batch * c.height * c.width >= 384; }
 bool has_small_planes(const ConvConfig& c, int64_t least_pixels) {
-  constexpr int64_t kMostPixels = 256, kEnough = 384;
+  constexpr int64_t kMostPixels = 256;
   const int64_t pixels = c.height * c.width;
-  return pixels >= least_pixels && pixels <= kMostPixels && c.batch * pixels >= kEnough;
+  return pixels >= least_pixels && pixels <= kMostPixels && has_enough_pixels(c);
 }
 
 std::vector<HostArg> geometry(const ConvConfig& c) {
@@ -164,7 +165,15 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
-  if (is_product(c)) return plan_conv2d_weight_grad_product(device_class, c);
+  if (is_product(c)) {
+    // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
+    // planes, 1.03 to 1.4 times faster on a Zen 4, of few pixels up to 1.1 times slower.
+    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
+                               (c.in_channels > c.out_channels || has_small_planes(c, 1)) &&
+                               has_enough_pixels(c);
+    return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
+                         : plan_conv2d_weight_grad_product(device_class, c);
+  }
   if (device_class == DeviceClass::kCpu) {
     if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
     if (is_grouped_weight_grad(c)) return plan_conv2d_weight_grad_grouped(c);

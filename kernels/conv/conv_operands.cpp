@@ -70,10 +70,7 @@ PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile&
   // Where images follow one another, they are one.
   const bool is_one = is_contiguous && (images == 1 || source.strides[3] == plane);
   const int64_t length = is_one ? taps : plane;
-  if (is_contiguous && length > 0 && length % kLanes == 0) {
-    Operand target = packed;
-    target.extents = {kLanes, kLanes, taps / kLanes, tile.vectors, all};
-    target.strides = {1, width, width * kLanes, kLanes, width * taps};
+  if (is_contiguous && length >= kLanes) {
     recorder.call(
         "conv_pack_columns", DeviceClass::kCpu,
         {number(tile.vectors), number(panels),
@@ -82,7 +79,7 @@ PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile&
                  {length, source.extents[0], is_one ? 1 : images, source.extents[4]},
                  {1, source.strides[0], is_one ? 0 : source.strides[3], source.strides[4]},
                  {}},
-         target});
+         packed});
     return {panels, packed};
   }
   const int64_t step = is_flipped ? -1 : 1;

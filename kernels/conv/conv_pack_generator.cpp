@@ -46,48 +46,62 @@ class ConvPack : public Generator<ConvPack> {
   Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
 };
 
-// The same where the taps of a lane are contiguous, in whole vectors: by transposing blocks of 16
-// lanes and 16 taps. source(tap, lane, image, group); taps go on over images.
+// The same where the taps of a lane are contiguous, a vector of them and more: by transposing
+// blocks of 16 lanes and 16 taps, of which the last of an image moves inwards. source(tap, lane,
+// image, group); taps go on over images.
 class ConvPackColumns : public Generator<ConvPackColumns> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   Input<int> vectors{"vectors"}, panel_count{"panel_count"};
   Input<Buffer<float, 4>> source{"source"};
-  // (lane, tap of a vector, vector of taps, vector of lanes, panel of all groups)
-  Output<Buffer<float, 5>> panels{"panels"};
+  Output<Buffer<float, 4>> panels{"panels"};  // as above
 
   void generate() {
+    const Expr length = source.dim(0).extent();
+    const auto tap = [&](const Expr& block, const Expr& of_block) {
+      const Expr first = min(block * kLanes, length - kLanes);
+      return unsafe_promise_clamped(first + of_block, 0, length - 1);
+    };
     const Expr lane = ((p % panel_count) * vectors + v) * kLanes + r;
-    const Expr per_image = source.dim(0).extent() / kLanes;
     Func block("block");
-    block(l, r, kb, v, p) =
-        source((kb % per_image) * kLanes + l, min(lane, source.dim(1).extent() - 1), kb / per_image,
-               p / panel_count);
-    turned = transpose_block(block, kLanes, sizeof(float), l, r, {kb, v, p});
-    panels(l, r, kb, v, p) = turned.back()(l, r, kb, v, p);
+    block(l, r, kb, i, v, p) =
+        source(tap(kb, l), min(lane, source.dim(1).extent() - 1), i, p / panel_count);
+    turned = transpose_block(block, kLanes, sizeof(float), l, r, {kb, i, v, p});
+    part = RDom({{0, kLanes},
+                 {0, kLanes},
+                 {0, (length + kLanes - 1) / kLanes},
+                 {0, source.dim(2).extent()}},
+                "part");
+    panels(l, v, k, p) = undef<float>();
+    panels(part[0], v, part[3] * length + tap(part[2], part[1]), p) =
+        turned.back()(part[0], part[1], part[2], part[3], v, p);
   }
 
   void schedule() {
     set_mins(source);
-    for (int d = 0; d < 2; ++d) panels.dim(d).set_bounds(0, kLanes);
-    for (int d = 2; d < 5; ++d) panels.dim(d).set_min(0);
-    Var ko("ko"), ki("ki");
+    panels.dim(0).set_bounds(0, kLanes);
+    for (int d = 1; d < 4; ++d) panels.dim(d).set_min(0);
+    RVar ko("ko"), ki("ki");
     Func(panels)
-        .split(kb, ko, ki, 4, TailStrategy::GuardWithIf)
-        .reorder(l, r, ki, v, ko, p)
-        .vectorize(l)
-        .unroll(r)
-        .gpu_blocks(ko, p)
+        .update()
+        .allow_race_conditions()
+        .split(part[2], ko, ki, 4, TailStrategy::GuardWithIf)
+        .reorder({part[0], part[1], ki, v, ko, part[3], p})
+        .vectorize(part[0])
+        .unroll(part[1])
+        .gpu_blocks(ko, part[3], p)
         .never_partition_all();
     for (Func step : turned) {
       step.compute_at(panels, ki).store_in(MemoryType::Register);
       step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+      for (const Var& one : {kb, i, v, p}) step.bound_extent(one, 1);
     }
   }
 
  private:
-  Var l{"l"}, r{"r"}, kb{"kb"}, v{"v"}, p{"p"};
+  Var l{"l"}, r{"r"}, kb{"kb"}, i{"i"}, v{"v"}, k{"k"}, p{"p"};
   std::vector<Func> turned;
+  RDom part;
 };
 
 // bias, scale and shift for whole panels; what is absent is never used.
