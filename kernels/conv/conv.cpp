@@ -63,12 +63,12 @@ bool are_channels_whole_tiles(const ConvConfig& c) {
 // Whether a product whose lanes are pixels leaves many of them empty at the end of each plane, and
 // there are enough of them that packing weights costs little. Tiles of such 1x1 convolutions, on 2
 // cores of a Zen 4, in turns: 1024 to 256 channels of 14x14 1.24 times faster, 256 to 1024 1.11,
-// 2048 to 512 of 7x7 1.13; towards the input 1.07 and 1.15, but of 7x7 slower.
+// 2048 to 512 of 7x7 1.35; towards the input 1.07, 1.15 and 1.25.
 bool has_enough_pixels(const ConvConfig& c) { return c.batch * c.height * c.width >= 384; }
-bool has_small_planes(const ConvConfig& c, int64_t least_pixels) {
+bool has_small_planes(const ConvConfig& c) {
   constexpr int64_t kMostPixels = 256;
   const int64_t pixels = c.height * c.width;
-  return pixels >= least_pixels && pixels <= kMostPixels && has_enough_pixels(c);
+  return pixels >= kLanes && pixels <= kMostPixels && has_enough_pixels(c);
 }
 
 std::vector<HostArg> geometry(const ConvConfig& c) {
@@ -101,7 +101,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
   if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
   const bool is_plain = !e.has_bias && !e.has_relu && !e.has_residual;
-  if (multiplies && prefers_tiles && !is_large && (!is_plain || has_small_planes(c, kLanes))) {
+  if (multiplies && prefers_tiles && !is_large && (!is_plain || has_small_planes(c))) {
     return plan_conv2d_tiles(c, e);
   }
   if (multiplies) return plan_conv2d_product(device_class, c, e);
@@ -134,9 +134,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return plan_conv2d_input_grad_planes(c);
   }
   if (is_product(c)) {
-    constexpr int64_t kTilePixels = 64;
-    const bool prefers_tiles = device_class == DeviceClass::kCpu &&
-                               has_small_planes(c, kTilePixels) &&
+    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_small_planes(c) &&
                                are_whole_tiles(c.in_channels / c.groups, c.height * c.width) &&
                                !multiplies_planes(c.batch * c.in_channels, c);
     return prefers_tiles ? plan_conv2d_input_grad_tiles(c)
@@ -169,7 +167,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
     // planes, 1.03 to 1.4 times faster on a Zen 4, of few pixels up to 1.1 times slower.
     const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
-                               (c.in_channels > c.out_channels || has_small_planes(c, 1)) &&
+                               (c.in_channels > c.out_channels || has_small_planes(c)) &&
                                has_enough_pixels(c);
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);

@@ -25,24 +25,32 @@ class ConvPack : public Generator<ConvPack> {
   void generate() {
     const Expr lane = ((p % panel_count) * vectors + v) * kLanes + l;
     const Expr kx = k % kernel_w, ky = (k / kernel_w) % kernel_h, c = k / (kernel_w * kernel_h);
-    panels(l, v, k, p) = source(min(lane, source.dim(0).extent() - 1), first_x + kx * step_x,
-                                first_y + ky * step_y, c, p / panel_count);
+    const Expr lanes = source.dim(0).extent();
+    has_vectors = source.dim(0).stride() == 1 && lanes % kLanes == 0;
+    const Expr of_vector = min(lane - l, lanes - kLanes) + l;
+    panels(l, v, k, p) = source(select(has_vectors, of_vector, min(lane, lanes - 1)),
+                                first_x + kx * step_x, first_y + ky * step_y, c, p / panel_count);
   }
 
   void schedule() {
     set_any_layout(source);
     panels.dim(0).set_bounds(0, kLanes);
     for (int d = 1; d < 4; ++d) panels.dim(d).set_min(0);
+    Func func = panels;
+    tile(func.specialize(has_vectors)).vectorize(l);
+    tile(func).unroll(l);
+  }
+
+ private:
+  Stage tile(Stage stage) {
     Var ko("ko"), ki("ki");
-    Func(panels)
-        .split(k, ko, ki, 32, TailStrategy::GuardWithIf)
+    return stage.split(k, ko, ki, 32, TailStrategy::GuardWithIf)
         .reorder(l, v, ki, ko, p)
-        .unroll(l)
         .gpu_blocks(ko, p)
         .never_partition_all();
   }
 
- private:
+  Expr has_vectors;
   Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
 };
 

@@ -127,6 +127,13 @@ TEST(ConvLarge, DrawnProblems) {
   }
 }
 
+// Blocks of all pixels of two images and more, whole vectors of them and fewer.
+TEST(ConvLarge, TilesOfSeveralImages) {
+  check(make({8, 19, 7, 7}, 200, 1));
+  check(make({9, 19, 9, 13}, 256, 3, 2, 1));
+  check(make({10, 9, 9, 8}, 150, 4, 3));
+}
+
 TEST(ConvLarge, OddShapes) {
   check(make({2, 3, 17, 19}, 5, 3, 1, 1));
   check(make({1, 7, 13, 11}, 17, 5, 2, 2));

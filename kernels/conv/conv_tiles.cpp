@@ -25,13 +25,25 @@ struct Problem {
   int64_t pixels() const { return out_h * out_w; }
 };
 
+// How many images of small planes are multiplied together: so many that the last tile has few
+// pixels to spare, and work-groups are enough.
+int64_t images_of_block(const Problem& p, int64_t panels) {
+  constexpr int64_t kGroups = 12;
+  int64_t images = 1;
+  for (int64_t more = 2; more <= p.batch && more * p.pixels() <= kTilesPixels; ++more) {
+    const bool is_split = p.batch % more == 0 && p.batch / more * panels * p.groups >= kGroups;
+    if (is_split) images = more;
+  }
+  return images;
+}
+
 // How a plane is shared out: blocks of one size, of which the last moves inwards, in tiles.
 struct Blocks {
   int64_t pixels, count;
 };
 Blocks blocks_of(const Problem& p, const ConvTile& tile, int64_t panels) {
-  constexpr int64_t kShort = 48, kGroups = 32;
-  const int64_t most = kTilesPixels / tile.broadcast * tile.broadcast, all = p.pixels();
+  constexpr int64_t kShort = 48, kMost = 144, kGroups = 32;
+  const int64_t most = kMost / tile.broadcast * tile.broadcast, all = p.pixels();
   const int64_t parts = p.batch * p.groups * panels;
   Blocks best{all, 1};
   int64_t least = 0;
@@ -78,6 +90,14 @@ Chunk chunk_of(const Problem& p) {
   return chunk;
 }
 
+// (pixel, lane, group, n) as (pixel, lane, group, image of a block, block).
+Operand with_images(Operand out, int64_t images) {
+  const int64_t n = out.extents[3], stride = out.strides[3];
+  out.extents[3] = images, out.extents.push_back(n / images);
+  out.strides.push_back(images * stride);
+  return out;
+}
+
 void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   ConvTile tile = choose_conv_tile(p.lanes, p.pixels());
   // Pointers to twelve pixels and to two vectors of weights do not fit into registers.
@@ -86,12 +106,14 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   const int64_t panels = packed.panels;
   const Operand& weights = packed.operand;
   const Operand channels = pack_channels(recorder, scratch, p, panels * tile.lanes(), weights);
+  const int64_t images = images_of_block(p, panels);
+  const Blocks blocks = images > 1 ? Blocks{images * p.pixels(), 1} : blocks_of(p, tile, panels);
   const Operand in{p.in.slot,
                    DType::kF32,
-                   {p.in.plane * p.channels, p.in.plane * p.channels, p.groups, p.batch},
-                   {1, 1, p.in.plane * p.channels, p.in.image},
+                   {images * p.in.image, p.in.plane * p.channels, p.groups, p.batch / images},
+                   {1, 1, p.in.plane * p.channels, images * p.in.image},
                    {}};
-  const Blocks blocks = blocks_of(p, tile, panels);
+  const Operand out = with_images(p.out, images);
   const Chunk chunk = chunk_of(p);
   const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
                                          p.pixels() >= kLanes ? "" : "_strided");
@@ -109,18 +131,20 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
                  number(panels),
                  number(blocks.count),
                  number(blocks.pixels),
+                 number(images),
+                 number(p.in.image),
                  number(chunk.width),
                  number(chunk.height),
                  number(chunk.channels),
                  in,
                  weights,
                  channels,
-                 p.terms.residual(p.out),
+                 p.terms.residual(out),
                  number(p.terms.parts.has_bias),
                  number(p.terms.parts.has_scale),
                  number(p.terms.parts.has_residual),
                  number(p.terms.parts.has_relu),
-                 p.out});
+                 out});
 }
 
 // Dense [batch, groups * channels, plane] as (pixel, channel, group, n).

@@ -6,7 +6,7 @@
 
 namespace ballast::kernels {
 
-constexpr int kTilesPixels = 144;  // of a block, in whole tiles
+constexpr int kTilesPixels = 216;  // of a block, in whole tiles
 constexpr int kTilesTaps = 512;    // of a chunk
 
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);

@@ -32,18 +32,20 @@ class ConvTiles : public Generator<ConvTiles> {
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
       pitch{"pitch"}, plane{"plane"}, width{"width"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"},
       group_channels{"group_channels"}, panels{"panels"};
-  // The last of the blocks of pixels moves inwards.
-  Input<int> blocks{"blocks"}, block_pixels{"block_pixels"};
+  // The last of the blocks of pixels moves inwards. A block has pixels of one image, or all pixels
+  // of several, which lie `image` apart in x.
+  Input<int> blocks{"blocks"}, block_pixels{"block_pixels"}, images{"images"}, image{"image"};
   // Taps come in chunks, of several rows where these are whole, of several channels where their
   // windows are.
   Input<int> chunk_w{"chunk_w"}, chunk_h{"chunk_h"}, chunk_channels{"chunk_channels"};
+  // n: where there are several images to a block, that of blocks.
   Input<Buffer<float, 4>> in{"in"};  // (first place of a window, place from there, group, n)
   Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
   Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)
-  Input<Buffer<float, 4>> residual{"residual"};
+  Input<Buffer<float, 5>> residual{"residual"};
   Input<int> has_bias{"has_bias"}, has_scale{"has_scale"}, has_residual{"has_residual"},
       has_relu{"has_relu"};
-  Output<Buffer<float, 4>> out{"out"};  // (pixel of the plane, channel, group, n)
+  Output<Buffer<float, 5>> out{"out"};  // (pixel of the plane, channel, group, image of a block, n)
 
   void generate() {
     find_places();
@@ -60,10 +62,10 @@ class ConvTiles : public Generator<ConvTiles> {
     weights.dim(3).set_min(0);
     set_mins(channels);
 
-    const RVar part = results[4];
+    const RVar part = results[5];
     Stage write = Func(out).update();
     write.allow_race_conditions();
-    write.reorder({results[0], results[1], results[2], results[3], part, g, n});
+    write.reorder({results[0], results[1], results[2], results[3], results[4], part, g, n});
     if (dense_store) write.vectorize(results[0]).unroll(results[1]);
     write.gpu_blocks(part, g, n).never_partition_all();
     write.specialize(has_residual == 0);  // else every pixel of it is read
@@ -79,14 +81,17 @@ class ConvTiles : public Generator<ConvTiles> {
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
   Expr panel_of(const Expr& which) const { return which / blocks; }
   Expr first_pixel(const Expr& which) const {
-    return min((which % blocks) * block_pixels, out.dim(0).extent() - block_pixels);
+    return min((which % blocks) * block_pixels, images * out.dim(0).extent() - block_pixels);
   }
 
   // Where a tile's windows begin, and a chunk's taps lie from there.
   void find_places() {
     // Pixels and channels beyond the edge of a tile are computed and not stored.
-    const Expr pixel = min(first_pixel(p) + q, out.dim(0).extent() - 1);
-    base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w;
+    const Expr plane_pixels = out.dim(0).extent();
+    const Expr of_all = min(first_pixel(p) + q, images * plane_pixels - 1);
+    const Expr pixel = select(images == 1, of_all, of_all % plane_pixels);
+    base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w +
+                 select(images == 1, 0, of_all / plane_pixels * image);
     const RDom fill(0, chunk_w, 0, chunk_h, 0, select(is_point(), 0, chunk_channels), "fill");
     place(t, cx, cy, cc) = undef<int>();
     place(fill.x + chunk_w * (fill.y + chunk_h * fill.z), cx, cy, cc) =
@@ -129,30 +134,33 @@ class ConvTiles : public Generator<ConvTiles> {
     staged(l, v, q, p, g, n) = select(is_last && le(with_scale, 0.0f), 0.0f, with_scale);
   }
 
-  // The last vector of a block moves inwards, as the last block does.
+  // The last vector of an image in a block moves inwards, as the last block does.
   void store() {
     const int step = dense_store ? kLanes : 1;
+    const Expr image_pixels = block_pixels / images;
     results = RDom({{0, step},
                     {0, kLanes},
-                    {0, (block_pixels + step - 1) / step},
+                    {0, (image_pixels + step - 1) / step},
                     {0, vectors},
+                    {0, images},
                     {0, blocks * panels}},
                    "results");
-    const Expr part = results[4], vector = results[3];
+    const Expr part = results[5], which_image = results[4], vector = results[3];
     const Expr channel = (panel_of(part) * vectors + vector) * kLanes + results[1];
     results.where(channel < out.dim(1).extent());
-    const Expr first = min(results[2] * step, block_pixels - step);
-    Expr result = staged(results[1], vector, first + results[0], part, g, n);
+    const Expr first = min(results[2] * step, image_pixels - step),
+               of_block = which_image * image_pixels + first;
+    Expr result = staged(results[1], vector, of_block + results[0], part, g, n);
     if (dense_store) {
       Func block("block");
       block(l, r, v, q, p, g, n) = staged(l, v, q + r, p, g, n);
       turned = transpose_block(block, kLanes, sizeof(float), l, r, {v, q, p, g, n});
-      result = turned.back()(results[0], results[1], vector, first, part, g, n);
+      result = turned.back()(results[0], results[1], vector, of_block, part, g, n);
     }
     const Expr pixel = first_pixel(part) + first + results[0];
-    const Expr sum = strict_float(result + residual(pixel, channel, g, n));
-    out(q, o, g, n) = undef<float>();
-    out(pixel, channel, g, n) =
+    const Expr sum = strict_float(result + residual(pixel, channel, g, which_image, n));
+    out(q, o, g, i, n) = undef<float>();
+    out(pixel, channel, g, which_image, n) =
         select(has_residual == 0, result, select(has_relu != 0 && le(sum, 0.0f), 0.0f, sum));
   }
 
@@ -185,7 +193,7 @@ class ConvTiles : public Generator<ConvTiles> {
     place.update().never_partition_all();
   }
 
-  Var l{"l"}, v{"v"}, q{"q"}, p{"p"}, g{"g"}, n{"n"}, o{"o"}, r{"r"}, t{"t"};
+  Var l{"l"}, v{"v"}, q{"q"}, p{"p"}, g{"g"}, n{"n"}, o{"o"}, i{"i"}, r{"r"}, t{"t"};
   Var cx{"cx"}, cy{"cy"}, cc{"cc"};
   std::vector<Func> turned;  // (lane, row, vector of channels, pixel, p, g, n)
   Func base{"base"}, place{"place"}, product{"product"}, total{"total"}, staged{"staged"};
