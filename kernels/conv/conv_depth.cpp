@@ -159,6 +159,9 @@ Operand lines_operand(uint32_t slot, const ConvConfig& c, int64_t channels, cons
 Operand flat_planes(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.height * c.width});
 }
+Operand flat_results(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
+}
 
 // How many planes a work-group takes one after the other: a divisor of the channels that leaves
 // enough groups to share. Each ends with a wait for its results.
@@ -247,6 +250,31 @@ Plan plan_weight_squares(const ConvConfig& c) {
   return recorder.finish();
 }
 
+std::string halves_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}", name, c.out_w() >= kVector ? kVector : kVector / 2);
+}
+
+Plan plan_halves(const ConvConfig& c, const ConvEpilogue& e) {
+  const EpilogueOperands terms{e, {c.groups}};
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(
+      recorder, halves_kernel("conv_depth_halves", c),
+      {number(c.out_w()), flat_planes(0, c), windows(1, c), number(planes_of_group(c, 1))}, terms,
+      flat_results(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_halves_grad(const ConvConfig& c) {
+  SourceRules rules = kDirectAccess;
+  rules.streams =
+      should_stream(DeviceClass::kCpu, c.batch * c.groups * c.height, c.width, kStreamedBytes);
+  Recorder recorder(rules);
+  recorder.call(halves_kernel("conv_depth_halves_grad", c), DeviceClass::kCpu,
+                {number(c.out_w()), flat_results(0, c), windows(1, c),
+                 number(planes_of_group(c, 1)), flat_planes(2, c)});
+  return recorder.finish();
+}
+
 // In small blocks, so that dy and what comes next of both lie in the nearest cache too.
 Lines weight_lines_of(const ConvConfig& c) {
   const Lines lines = lines_of(c, kDepthLinesElements / 2);
@@ -267,14 +295,22 @@ bool suits_rows(const ConvConfig& c) {
   return is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0);
 }
 
+bool is_halved(const ConvConfig& c) {
+  return c.in_channels == c.groups && c.out_channels == c.groups &&
+         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
+         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
+         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
+         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
+}
+
 bool is_depthwise(const ConvConfig& c) {
-  if (is_small_square(c)) return true;
+  if (is_small_square(c) || is_halved(c)) return true;
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
 }
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
-  if (is_small_square(c)) return true;
+  if (is_small_square(c) || is_halved(c)) return true;
   const Reversed r = reversed(c);
   return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
          c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
@@ -290,6 +326,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_small_square(c)) return plan_squares(c, e, false);
+  if (is_halved(c)) return plan_halves(c, e);
   if (reads_rows_in_place(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
@@ -306,6 +343,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   if (is_small_square(c)) return plan_squares(c, {}, true);
+  if (is_halved(c)) return plan_halves_grad(c);
   if (reads_rows_in_place(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);

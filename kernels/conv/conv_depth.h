@@ -16,6 +16,10 @@ constexpr int kDepthTaps = 7;              // along an axis, for the weight grad
 // vectors or planes that are whole lines.
 bool suits_rows(const ConvConfig& config);
 
+// Whether it is 3x3 of stride 2 and halves planes of even extents: forward and towards the input
+// conv_depth_halves reads and writes them where they lie.
+bool is_halved(const ConvConfig& config);
+
 // Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);
 bool is_depthwise_input_grad(const ConvConfig& config);

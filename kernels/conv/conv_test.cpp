@@ -84,6 +84,17 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
   }
 }
 
+TEST(Conv, DepthwiseHalves) { check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2)); }
+
+// Whole vectors of results, whole groups of four rows, and more.
+TEST(ConvLarge, DepthwiseHalves) {
+  for (int64_t width : {16, 18, 30, 32, 46, 56, 112}) {
+    check(make({2, 11, 8, width}, 11, 3, 2, 1, 1, 11));
+    check(make({1, 5, 14, width}, 5, 3, 2, 1, 1, 5));
+  }
+  check(make({8, 48, 64, 128}, 48, 3, 2, 1, 1, 48));  // dx past the caches
+}
+
 TEST(ConvLarge, DepthwiseChannelsInTheLanes) {
   check(make({3, 40, 14, 15}, 40, 3, 1, 1, 1, 40));
   check(make({2, 17, 7, 9}, 17, 3, 1, 1, 1, 17));
@@ -356,6 +367,7 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({3, 20, 14, 14}, 20, 3, 1, 1, 1, 20));  // depthwise: small squares,
   check_not_finite(make({3, 20, 7, 7}, 20, 3, 1, 1, 1, 20));
   check_not_finite(make({3, 20, 8, 8}, 20, 3, 1, 1, 1, 20));
+  check_not_finite(make({2, 9, 20, 36}, 9, 3, 2, 1, 1, 9));     // halves,
   check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // rows in registers,
   check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
   check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,

@@ -1,0 +1,204 @@
+// Depthwise 3x3 of stride 2 behind a zero in front of each row and column, on CPUs, where planes
+// have an even number of rows and columns, so that windows end with them: nothing is copied, and no
+// zeros are multiplied but those at two edges. The bits of conv_depth.
+//
+//   conv_depth_halves       y: a row's pixels are loaded in order and parted into even and odd ones
+//   conv_depth_halves_grad  dx: even and odd pixels from 1, 2, 2 or 4 taps, and laid in order
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/shuffle.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kWindow = 3, kRows = kDepthRows;
+
+template <class Derived>
+class HalvesGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> lanes_of_vector{"lanes", 16};
+
+ protected:
+  int lane_count() const { return lanes_of_vector; }
+
+  GeneratorInput<int> width{"width"};                   // of y and dy: at least a vector
+  GeneratorInput<Buffer<float, 3>> in{"in"};            // (a plane's pixels, g, n)
+  GeneratorInput<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
+  Var l{"l"}, g{"g"}, n{"n"};
+
+  // The last vector of a row of y or dy moves inwards.
+  Expr vectors() { return (width + lane_count() - 1) / lane_count(); }
+  Expr start_of(const Expr& v) { return min(v * lane_count(), width - lane_count()); }
+
+  Expr pixel(const Expr& place, const Expr& image) {
+    return in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1), g, image);
+  }
+
+  std::vector<int> lanes_from(const std::function<int(int)>& source) const {
+    std::vector<int> lanes;
+    for (int lane = 0; lane < lane_count(); ++lane) lanes.push_back(source(lane));
+    return lanes;
+  }
+};
+
+class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
+ public:
+  Input<int> planes{"planes"};  // of a work-group
+  EpilogueInputs<1, 3> epilogue;
+  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
+
+  void generate() {
+    const Expr height = out.dim(0).extent() / width, groups = (height + kRows - 1) / kRows;
+    const auto first_of = [&](const Expr& k) { return min(k * kRows, height - kRows); };
+    // What the windows of vector v see of row j, of those from one before the group's on.
+    const Expr row = 2 * first_of(k) + j - 1, at = row * (2 * width) + 2 * start_of(v);
+    const auto here = [&](const Expr& place) {
+      const Expr value = pixel(place, n);
+      return select(j == 0, select(k > 0, value, 0.0f), value);
+    };
+    const int lanes = lane_count();
+    // Asks for what the next group sees there, in the next plane's after the last.
+    const auto with_next = [&](const Expr& place) {
+      const Expr next = pixel(place + 2 * kRows * (2 * width), n);
+      return select(j == 0, here(place), with_prefetch(here(place), next));
+    };
+    const Expr low = with_next(at + l), high = with_next(at + lanes + l),
+               before = select(v > 0, here(at - 1), 0.0f);
+    const Expr even = take_lanes(low, high, lanes_from([](int i) { return 2 * i; })),
+               odd = take_lanes(low, high, lanes_from([](int i) { return 2 * i + 1; }));
+    const Expr left =
+        take_lanes(odd, before, lanes_from([&](int i) { return i == 0 ? lanes : i - 1; }));
+    seen(l, kx, j, v, k, g, n) = mux(kx, {left, even, odd});
+    Expr sum = 0.0f;
+    for (int tap = 0; tap < kWindow * kWindow; ++tap) {
+      const int x = tap % kWindow, y = tap / kWindow;
+      sum = fma_f32(seen(l, x, 2 * i + y, v, k, g, n), weights(x, y, g), sum);
+    }
+    sums(l, i, v, k, g, n) = sum;
+    part = RDom({{0, lanes}, {0, kRows}, {0, vectors()}, {0, groups}}, "part");
+    const Expr place =
+        unsafe_promise_clamped((first_of(part[3]) + part[1]) * width + start_of(part[2]) + part[0],
+                               0, out.dim(0).extent() - 1);
+    const Expr value = sums(part[0], part[1], part[2], part[3], g, n);
+    out(f, g, n) = undef<float>();
+    out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
+  }
+
+  void schedule() {
+    set_mins(in, out);
+    set_any_layout(weights);
+    epilogue.set_layouts();
+    Stage stage = Func(out).update();
+    tile(stage.specialize(epilogue.is_plain()));
+    tile(stage.specialize(epilogue.has_residual == 0));
+    tile(stage);
+    for (Func func : {seen, sums}) {
+      func.compute_at(out, part[2]).store_in(MemoryType::Register);
+      func.bound_extent(l, lane_count()).vectorize(l);
+    }
+    seen.bound(kx, 0, kWindow).bound(j, 0, 2 * kRows + 1).unroll(kx).unroll(j);
+    sums.bound(i, 0, kRows).unroll(i);
+  }
+
+ private:
+  void tile(Stage stage) {
+    stage.allow_race_conditions()
+        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .reorder({part[0], part[1], part[2], part[3], gi, g, n})
+        .vectorize(part[0])
+        .unroll(part[1])
+        .gpu_blocks(g, n)
+        .never_partition_all();
+  }
+
+  Var f{"f"}, kx{"kx"}, j{"j"}, i{"i"}, v{"v"}, k{"k"}, gi{"gi"};
+  Func seen{"seen"}, sums{"sums"};
+  RDom part;
+};
+
+class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
+ public:
+  Input<int> planes{"planes"};          // of a work-group
+  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
+
+  void generate() {
+    const int lanes = lane_count();
+    const Expr height = in.dim(0).extent() / width;
+    // dy in row i or the next, of vector v or one pixel further on.
+    const auto given = [&](int down, int right) {
+      const Expr at = (i + down) * width + start_of(v);
+      const auto here = [&](const Expr& place) {
+        const Expr value = pixel(place, n);
+        return down == 0 ? value : select(i + 1 < height, value, 0.0f);
+      };
+      if (right == 0) return here(at + l);
+      const Expr next = select(start_of(v) + lanes < width, here(at + lanes), 0.0f);
+      return take_lanes(here(at + l), next, lanes_from([](int lane) { return lane + 1; }));
+    };
+    // Pixels of odd columns are in two windows, so are those of odd rows.
+    const auto sum_of = [&](int rows, int columns) {
+      Expr sum = 0.0f;
+      for (int down = 0; down < rows; ++down) {
+        for (int right = 0; right < columns; ++right) {
+          const int ky = rows == 1 ? 1 : 2 - 2 * down, kx = columns == 1 ? 1 : 2 - 2 * right;
+          sum = fma_f32(given(down, right), weights(kx, ky, g), sum);
+        }
+      }
+      return sum;
+    };
+    sums(l, c, r, v, i, g, n) = select(r == 0, select(c == 0, sum_of(1, 1), sum_of(1, 2)),
+                                       select(c == 0, sum_of(2, 1), sum_of(2, 2)));
+    part = RDom({{0, lanes}, {0, 2}, {0, 2}, {0, vectors()}, {0, height}}, "part");
+    const RVar half = part[1], row = part[2], vector = part[3], pair = part[4];
+    const Expr start = 2 * start_of(vector) + half * lanes;
+    // What the vector before has written as a whole is not written again.
+    part.where(start + lanes > 2 * vector * lanes);
+    const auto sum = [&](int column) { return sums(part[0], column, row, vector, pair, g, n); };
+    const auto in_order = [&](int first) {
+      return take_lanes(sum(0), sum(1),
+                        lanes_from([&](int lane) { return first + lane / 2 + lane % 2 * lanes; }));
+    };
+    const Expr place = unsafe_promise_clamped((2 * pair + row) * (2 * width) + start + part[0], 0,
+                                              out.dim(0).extent() - 1);
+    out(f, g, n) = undef<float>();
+    out(place, g, n) = select(half == 0, in_order(0), in_order(lanes / 2));
+  }
+
+  void schedule() {
+    set_mins(in, out);
+    set_any_layout(weights);
+    Func(out)
+        .update()
+        .allow_race_conditions()
+        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .reorder({part[0], part[1], part[2], part[3], part[4], gi, g, n})
+        .vectorize(part[0])
+        .unroll(part[1])
+        .unroll(part[2])
+        .gpu_blocks(g, n)
+        .never_partition_all();
+    sums.compute_at(out, part[3]).store_in(MemoryType::Register);
+    sums.bound_extent(l, lane_count()).bound(c, 0, 2).bound(r, 0, 2);
+    sums.vectorize(l).unroll(c).unroll(r);
+  }
+
+ private:
+  Var f{"f"}, c{"c"}, r{"r"}, i{"i"}, v{"v"}, gi{"gi"};
+  Func sums{"sums"};
+  RDom part;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthHalves, conv_depth_halves)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthHalvesGrad, conv_depth_halves_grad)
