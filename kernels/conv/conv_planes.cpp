@@ -7,7 +7,7 @@
 #include "kernels/registers.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -20,10 +20,12 @@ struct Tile {
   int64_t count(const ConvProblem& p) const { return ceil_div(p.outputs, channels); }
 };
 struct Tiles {
-  Tile pixel_lanes, channel_lanes;
+  std::vector<Tile> pixel_lanes;
+  Tile channel_lanes;
 };
-constexpr Tiles kWideTiles = {{"conv_planes_8x3", 8, 48}, {"conv_plane_channels_6x4", 64, 6}};
-constexpr Tiles kNarrowTiles = {{"conv_planes_6x1", 6, 16}, {"conv_plane_channels_6x1", 16, 6}};
+const Tiles kWideTiles = {{{"conv_planes_8x3", 8, 48}, {"conv_planes_6x4", 6, 64}},
+                          {"conv_plane_channels_6x4", 64, 6}};
+const Tiles kNarrowTiles = {{{"conv_planes_6x1", 6, 16}}, {"conv_plane_channels_6x1", 16, 6}};
 
 const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
 
@@ -32,6 +34,7 @@ struct Cut {
   const Tile* tile;
   int64_t pitch, rows = 0, plane, tiles, elements, blocks;
   int64_t parts, tiles_per_part;
+  int64_t work;  // of all tiles, and what is copied
 };
 
 Cut cut_rows(const ConvProblem& p, const Tile& tile, int64_t pitch, int64_t rows) {
@@ -51,14 +54,13 @@ Cut cut_rows(const ConvProblem& p, const Tile& tile, int64_t pitch, int64_t rows
 Cut cut_problem(const ConvProblem& p, const Tile& tile) {
   const int64_t pitch = std::max(p.out_w + p.reach_w(), (p.left + p.in_w - 1) / p.stride_w + 1);
   Cut best{};
-  int64_t least = 0;
   for (int64_t rows = 1; rows <= p.out_h; ++rows) {
-    const Cut cut = cut_rows(p, tile, pitch, rows);
+    Cut cut = cut_rows(p, tile, pitch, rows);
     if (cut.elements > kPlaneElements || cut.tiles * tile.pixels > kPlanePixels) break;
     // Tiles, and vectors copied.
     const int64_t tile_work = cut.tiles * p.taps() * tile.count(p) * tile.cycles_per_tap();
-    const int64_t work = cut.blocks * (tile_work + cut.elements / kLanes * 8);
-    if (best.rows == 0 || work <= least) best = cut, least = work;
+    cut.work = cut.blocks * (tile_work + cut.elements / kLanes * 8);
+    if (best.rows == 0 || cut.work <= best.work) best = cut;
   }
   if (best.rows == 0) return best;
   const ChannelParts parts = share_channels(best.blocks * p.batch * p.groups, best.tile->count(p));
@@ -88,7 +90,13 @@ Cut cut_problem(const ConvProblem& p) {
     const int64_t groups = cut.blocks * cut.parts * p.batch * p.groups;
     if (cut.rows > 0 && has_vectors && groups >= kLeastGroups) return cut;
   }
-  return cut_problem(p, pixel_lanes);
+  Cut best{};
+  for (const Tile& tile : pixel_lanes) {
+    if (p.outputs < tile.channels) continue;
+    const Cut cut = cut_problem(p, tile);
+    if (cut.rows > 0 && (best.rows == 0 || cut.work < best.work)) best = cut;
+  }
+  return best;
 }
 
 // Whether conv_tiles.cpp, which reads x where it lies, or for 1x1 a product is faster: for channels
@@ -113,7 +121,7 @@ bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
 
 bool is_taken(const ConvProblem& p) {
   if (p.top < 0 || p.left < 0 || p.taps() > kPlaneTaps || p.taps() == 0) return false;
-  if (p.outputs < tiles_of_cpu().pixel_lanes.channels || p.in_h == 0 || p.in_w == 0) return false;
+  if (p.in_h == 0 || p.in_w == 0) return false;
   const Cut cut = cut_problem(p);
   if (cut.rows == 0 || is_better_in_tiles(p, cut)) return false;
   const double useful =
@@ -180,11 +188,9 @@ void record_planes(Recorder& recorder, const ConvProblem& p, const Operand& weig
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w), weights});
   EpilogueOperands(e, {p.outputs, p.groups}).append_to(args, y);
-  // First what only one kind of kernel declares: chunk_taps, or last_lane.
-  const bool has_channel_lanes = cut.tile == &tiles_of_cpu().channel_lanes;
+  if (cut.tile == &tiles_of_cpu().channel_lanes) args.push_back(number(chunk_taps(p, *cut.tile)));
   for (int64_t value :
-       {has_channel_lanes ? chunk_taps(p, *cut.tile) : std::min<int64_t>(kLanes, to.width) - 1,
-        p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.kernel_h, p.kernel_w}) {
+       {p.stride_h, p.stride_w, p.dilation_h, p.dilation_w, p.kernel_h, p.kernel_w}) {
     args.push_back(number(value));
   }
   args.insert(

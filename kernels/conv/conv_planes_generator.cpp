@@ -15,7 +15,6 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   GeneratorParam<int> channels{"channels", 8};
   GeneratorParam<int> vectors{"vectors", 3};
 
-  Input<int> last_lane{"last_lane"};  // of the vectors of a row of results
   PlaneWindow window;
 
   void generate() {
@@ -26,22 +25,31 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
 
   void schedule() {
     set_layouts(channels);
-    const RVar tile = results[4], part = results[5];
+    const RVar tile = results[5], part = results[6];
     Stage write = Func(out).update();
     write.allow_race_conditions();
-    write.reorder({results[0], results[1], results[2], results[3], tile, part, g, n});
+    write.reorder({results[0], results[1], results[2], results[3], results[4], tile, part, g, n});
     write.gpu_blocks(part, g, n).never_partition_all();
-    const Expr is_wide = last_lane == kLanes - 1;
-    write.specialize(is_wide && epilogue.is_plain()).vectorize(results[0]);
-    write.specialize(is_wide && epilogue.has_residual == 0).vectorize(results[0]);
-    write.specialize(is_wide).vectorize(results[0]);
+    for (const Expr& terms : {epilogue.is_plain(), Expr(epilogue.has_residual == 0),
+                              Expr(epilogue.has_residual != 0)}) {
+      RVar vector("vector");
+      write.specialize(has_vectors() && terms)
+          .fuse(results[0], results[1], vector)
+          .vectorize(vector);
+      write.specialize(has_halves() && terms).vectorize(results[0]);
+    }
 
     schedule_planes(LoopLevel(out, part), window);
     schedule_product(tile);
   }
 
  private:
+  static constexpr int kHalf = kLanes / 2;
+
   int tile_pixels() const { return vectors * kLanes; }
+  // Whether a row of results has a vector, or half of one.
+  Expr has_vectors() const { return out.dim(0).extent() >= kLanes; }
+  Expr has_halves() const { return !has_vectors() && out.dim(0).extent() >= kHalf; }
 
   void sum() {
     const Expr taps = window.taps() * in.dim(2).extent();
@@ -65,22 +73,26 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
                all_channels = out.dim(2).extent();
     const Expr blocks = (height + rows - 1) / rows,
                all_tiles = (all_channels + channels - 1) / channels;
-    results = RDom({{0, kLanes},
+    results = RDom({{0, kHalf},
+                    {0, 2},
                     {0, (width + kLanes - 1) / kLanes},
                     {0, rows},
                     {0, channels},
                     {0, tiles_per_part},
                     {0, blocks * parts}},
                    "results");
-    const Expr part = results[5], tile = tile_of(part, results[4]);
+    const Expr part = results[6], tile = tile_of(part, results[5]);
     results.where(tile < all_tiles);
-    // Narrow rows are written one by one, the last element several times.
+    // The last vector, or half, of a row moves inwards. Narrow rows are written one by one, the
+    // last element several times.
+    const Expr half = results[1], lane = half * kHalf + results[0];
     const Expr column =
-        max(min(results[1] * kLanes, width - kLanes), 0) + min(results[0], last_lane);
-    const Expr row = results[2], y = first_row(part) + row,
-               channel = channel_of(tile, results[3], channels);
+        select(has_vectors(), min(results[2] * kLanes, width - kLanes) + lane, has_halves(),
+               half * (width - kHalf) + results[0], min(lane, width - 1));
+    const Expr row = results[3], y = first_row(part) + row,
+               channel = channel_of(tile, results[4], channels);
     out(x, y_, c, g, n) = undef<float>();
-    const Expr sum = staged(row * pitch + column, results[3], results[4], part, g, n);
+    const Expr sum = staged(row * pitch + column, results[4], results[5], part, g, n);
     out(column, y, channel, g, n) = with_epilogue(sum, column, y, channel);
   }
 
