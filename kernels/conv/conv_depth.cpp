@@ -117,10 +117,13 @@ bool is_3x3_step(const ConvConfig& c) {
          are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w});
 }
 
-// With results of the size of x, too; dx of one is one.
-bool is_same_3x3(const ConvConfig& c) {
-  return is_3x3_step(c) && are_all(1, {c.top, c.left, c.bottom, c.right});
+// A square window without strides and dilation, with results of the size of x; dx of one is one.
+bool is_same(const ConvConfig& c, int64_t window) {
+  return are_all(window, {c.kernel_h, c.kernel_w}) &&
+         are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w}) &&
+         are_all(window / 2, {c.top, c.left, c.bottom, c.right});
 }
+bool is_same_3x3(const ConvConfig& c) { return is_same(c, 3); }
 
 bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
 
@@ -137,12 +140,27 @@ bool reads_rows_in_place(const ConvConfig& c, bool has_residual = false) {
          c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
 }
 
+// The same for 5x5, without a kernel of lines.
+bool is_5x5_of_rows(const ConvConfig& c) {
+  return has_one_channel(c) && is_same(c, 5) && c.height >= kDepthRows && c.width >= kVector &&
+         c.width <= kDepthRows5x5;
+}
+
 // For conv_depth_squares, of which the manifest has these.
 bool is_small_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
-  return is_same_3x3(c) && c.in_channels == c.groups && c.out_channels == c.groups &&
-         has_wide_registers() && c.height == c.width &&
+  return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
+         c.out_channels == c.groups && has_wide_registers() && c.height == c.width &&
          std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
+}
+
+// For conv_depth_halves.
+bool is_halved(const ConvConfig& c) {
+  return c.in_channels == c.groups && c.out_channels == c.groups &&
+         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
+         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
+         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
+         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
 }
 
 // Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
@@ -196,9 +214,10 @@ Operand channel_planes(uint32_t slot, const ConvConfig& c) {
 
 // The kernel for rows of so many vectors, and its first arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
-  const bool is_wide = has_wide_registers() && !halves_wide_registers();
+  const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
   const int64_t lanes = is_wide ? kVector : kVector / 2;
-  return fmt::format("{}_{}x{}", name, ceil_div(c.width, lanes), lanes);
+  const char* window = c.kernel_w == 5 ? "_5x5" : "";
+  return fmt::format("{}{}_{}x{}", name, window, ceil_div(c.width, lanes), lanes);
 }
 std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
   std::vector<HostArg> args;
@@ -232,12 +251,16 @@ Operand windows(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
 }
 
+std::string squares_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
+}
+
 // y, or dx, which is that of flipped windows.
 Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {c.groups}};
   Recorder recorder(kDirectAccess);
   call_with_epilogue(
-      recorder, fmt::format("conv_depth_squares_{}", c.width),
+      recorder, squares_kernel("conv_depth_squares", c),
       {flat_planes(0, c), number(planes_of_group(c, 1)), number(is_flipped), windows(1, c)}, terms,
       flat_planes(terms.out, c));
   return recorder.finish();
@@ -245,7 +268,7 @@ Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 
 Plan plan_weight_squares(const ConvConfig& c) {
   Recorder recorder(kDirectAccess);
-  recorder.call(fmt::format("conv_depth_weight_squares_{}", c.width), DeviceClass::kCpu,
+  recorder.call(squares_kernel("conv_depth_weight_squares", c), DeviceClass::kCpu,
                 {flat_planes(1, c), flat_planes(0, c), windows(2, c)});
   return recorder.finish();
 }
@@ -292,16 +315,11 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 }  // namespace
 
 bool suits_rows(const ConvConfig& c) {
-  return is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0);
+  return is_small_square(c) ||
+         (is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
 }
 
-bool is_halved(const ConvConfig& c) {
-  return c.in_channels == c.groups && c.out_channels == c.groups &&
-         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
-         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
-         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
-         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
-}
+bool suits_rows_but_for_weights(const ConvConfig& c) { return is_halved(c) || is_5x5_of_rows(c); }
 
 bool is_depthwise(const ConvConfig& c) {
   if (is_small_square(c) || is_halved(c)) return true;
@@ -327,6 +345,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_small_square(c)) return plan_squares(c, e, false);
   if (is_halved(c)) return plan_halves(c, e);
+  if (is_5x5_of_rows(c)) return plan_rows(c, e, false);
   if (reads_rows_in_place(c, e.has_residual)) return plan_rows(c, e, false);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
@@ -344,6 +363,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   if (is_small_square(c)) return plan_squares(c, {}, true);
   if (is_halved(c)) return plan_halves_grad(c);
+  if (is_5x5_of_rows(c)) return plan_rows(c, {}, true);
   if (reads_rows_in_place(c)) return plan_rows(c, {}, true);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);

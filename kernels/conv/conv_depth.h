@@ -9,6 +9,7 @@ namespace ballast::kernels {
 constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
 constexpr int kDepthRows = 4;          // that are computed together
 constexpr int kDepthRowsVectors = 4;   // of the rows that are read where they lie, at most
+constexpr int kDepthRows5x5 = 32;      // pixels of these rows for 5x5, at most
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 
@@ -16,9 +17,9 @@ constexpr int kDepthTaps = 7;              // along an axis, for the weight grad
 // vectors or planes that are whole lines.
 bool suits_rows(const ConvConfig& config);
 
-// Whether it is 3x3 of stride 2 and halves planes of even extents: forward and towards the input
-// conv_depth_halves reads and writes them where they lie.
-bool is_halved(const ConvConfig& config);
+// The same, but towards the weights: 3x3 of stride 2 that halves planes, 5x5 in rows of few
+// vectors.
+bool suits_rows_but_for_weights(const ConvConfig& config);
 
 // Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);

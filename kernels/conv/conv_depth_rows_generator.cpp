@@ -1,5 +1,6 @@
-// Depthwise 3x3 of stride 1 between zeros one wide, on CPUs, where results stay near in a fast last
-// cache and rows are at most four vectors: nothing is copied, rows are read where they lie.
+// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs, where results stay near
+// in a fast last cache and rows are at most four vectors: nothing is copied, rows are read where
+// they lie.
 //
 //   conv_depth_rows         y, or dx with flipped weights: the bits of conv_depth
 //   conv_depth_weight_rows  dw: sums over pixels in a vector of sums per tap, added at the end
@@ -23,18 +24,21 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kSide = 3, kTaps = kSide * kSide, kRows = kDepthRows;
+constexpr int kRows = kDepthRows;
 static_assert(kRows == 4, "as row_at says");
 
 template <class Derived>
 class RowsGenerator : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> window{"window", 3};    // rows and columns of it: 3 or 5
   GeneratorParam<int> vectors{"vectors", 4};  // of a row
   GeneratorParam<int> lanes_of_vector{"lanes", 16};
 
  protected:
   int lane_count() const { return lanes_of_vector; }
+  int side() const { return window; }
+  int reach() const { return side() / 2; }
   // Where a register has 8 lanes, nine sums of a row fit, and a load costs less than its shuffles.
   bool has_cheap_loads() const { return lane_count() < 16; }
 
@@ -55,9 +59,16 @@ class RowsGenerator : public Generator<Derived> {
 
   // Where row j from `first` on begins, or the plane's first or last row.
   Expr row_at(const Expr& first, const Expr& j) {
-    return select(j < 0, max(first - width, 0), j == 0, first, j == 1, first + width, j == 2,
-                  first + two_rows, j == 3, first + three_rows,
-                  min(first + four_rows, plane() - width));
+    return select(j == -2, max(first - two_rows, 0), j == -1, max(first - width, 0), j == 0, first,
+                  j == 1, first + width, j == 2, first + two_rows, j == 3, first + three_rows,
+                  j == 4, min(first + four_rows, plane() - width),
+                  min(first + four_rows + width, plane() - width));
+  }
+  // Whether the plane has it.
+  Expr has_row(const Expr& first, const Expr& j) {
+    return select(j == -2, first >= two_rows, j == -1, first > 0, j == 4,
+                  first + four_rows < plane(), j == 5, first + four_rows + width < plane(),
+                  Expr(true));
   }
 
   // Of vector v of a row.
@@ -68,30 +79,36 @@ class RowsGenerator : public Generator<Derived> {
   // What tap (kx, ky) sees from vector v of row i of the group that begins at `first`.
   Expr pixels(const Expr& v, const Expr& i, const Expr& first, const Expr& kx, const Expr& ky,
               const Expr& image) {
-    const Expr j = i + (ky - 1), row = row_at(first, j), x = start_of(v) + l;
+    const Expr j = i + (ky - reach()), row = row_at(first, j), x = start_of(v) + l;
     const auto at = [&](const Expr& column) {
       const Expr pixel = in(clamped(row + column), g, image);
-      return select(j < 0, select(first > 0, pixel, 0.0f), j >= kRows,
-                    select(first + four_rows < plane(), pixel, 0.0f), pixel);
+      return select(j < 0 || j >= kRows, select(has_row(first, j), pixel, 0.0f), pixel);
     };
-    std::vector<int> before, after;
-    for (int lane = 0; lane < lane_count(); ++lane) {
-      before.push_back(lane_count() - 1 + lane);
-      after.push_back(1 + lane);
-    }
     const Expr last = vectors - 1;
-    const Expr left_of_others =
-                   has_cheap_loads()
-                       ? at(x - 1)
-                       : select(v < last, take_lanes(at(x - lane_count()), at(x), before),
-                                at(x - 1)),
-               right_of_others = has_cheap_loads()
-                                     ? at(x + 1)
-                                     : select(v == last - 1, at(x + 1),
-                                              take_lanes(at(x), at(x + lane_count()), after));
-    const Expr left = select(v == 0, take_lanes(Expr(0.0f), at(x), before), left_of_others);
-    const Expr right = select(v == last, take_lanes(at(x), Expr(0.0f), after), right_of_others);
-    return select(kx == 0, left, kx == 1, at(x), right);
+    // `apart` columns to the right.
+    const auto aside = [&](int apart) {
+      const int lanes = lane_count();
+      std::vector<int> shifted;  // of two vectors
+      for (int lane = 0; lane < lanes; ++lane) {
+        shifted.push_back(lane + apart + (apart < 0 ? lanes : 0));
+      }
+      if (apart < 0) {
+        const Expr of_others =
+            has_cheap_loads()
+                ? at(x + apart)
+                : select(v < last, take_lanes(at(x - lanes), at(x), shifted), at(x + apart));
+        return select(v == 0, take_lanes(Expr(0.0f), at(x), shifted), of_others);
+      }
+      const Expr of_others = has_cheap_loads() ? at(x + apart)
+                                               : select(v == last - 1, at(x + apart),
+                                                        take_lanes(at(x), at(x + lanes), shifted));
+      return select(v == last, take_lanes(at(x), Expr(0.0f), shifted), of_others);
+    };
+    Expr seen = at(x);
+    for (int apart = -reach(); apart <= reach(); ++apart) {
+      if (apart != 0) seen = select(kx == apart + reach(), aside(apart), seen);
+    }
+    return seen;
   }
 };
 
@@ -104,9 +121,9 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
   Output<Buffer<float, 4>> out{"out"};         // (a plane's pixels, channel, g, n)
 
   void generate() {
-    taps = RDom(0, kSide, 0, kSide, "taps");
-    const Expr weight = weights(select(is_flipped != 0, kSide - 1 - taps.x, taps.x),
-                                select(is_flipped != 0, kSide - 1 - taps.y, taps.y), o, g);
+    taps = RDom(0, side(), 0, side(), "taps");
+    const Expr weight = weights(select(is_flipped != 0, side() - 1 - taps.x, taps.x),
+                                select(is_flipped != 0, side() - 1 - taps.y, taps.y), o, g);
     sums(l, i, v, k, o, g, n) = 0.0f;
     sums(l, i, v, k, o, g, n) =
         fma_f32(pixels(v, i, first_of(k), taps.x, taps.y, n), weight, sums(l, i, v, k, o, g, n));
@@ -150,6 +167,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
   RDom part, taps;
 };
 
+// Of 3x3.
 class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
  public:
   Input<Buffer<float, 4>> dy{"dy"};   // (a plane's pixels, channel, g, n)
@@ -165,17 +183,17 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     const Expr given = select(is_new_row && is_new_column,
                               dy(clamped(row_at(first, i) + (start + l)), o, g, image), 0.0f);
     std::vector<Expr> sums, totals;
-    lanes(l, o, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
-    for (int tap = 0; tap < kTaps; ++tap) {
-      const Expr x = pixels(v, i, first, tap % kSide, tap / kSide, image);
+    lanes(l, o, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
+    for (int tap = 0; tap < taps(); ++tap) {
+      const Expr x = pixels(v, i, first, tap % side(), tap / side(), image);
       sums.push_back(fma_f32(x, given, lanes(l, o, g)[tap]));
     }
     lanes(l, o, g) = Tuple(sums);
-    for (int tap = 0; tap < kTaps; ++tap) {
+    for (int tap = 0; tap < taps(); ++tap) {
       totals.push_back(
           pairwise_sum(lane_count(), [&](int lane) { return Expr(lanes(lane, o, g)[tap]); }));
     }
-    dw(kx, ky, o, g) = mux(ky * kSide + kx, totals);
+    dw(kx, ky, o, g) = mux(ky * side() + kx, totals);
   }
 
   void schedule() {
@@ -184,7 +202,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
       dy.dim(d).set_min(0);
       dw.dim(d).set_min(0);
     }
-    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kSide);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, side());
     Func(dw).gpu_blocks(o, g).unroll(kx).unroll(ky).never_partition_all();
     lanes.compute_at(dw, o)
         .store_in(MemoryType::Register)
@@ -195,6 +213,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
   }
 
  private:
+  int taps() const { return side() * side(); }
   Expr is_whole() { return plane() % four_rows == 0; }
 
   void tile(Stage stage) {

@@ -1,6 +1,7 @@
-// Depthwise 3x3 of stride 1 between zeros one wide, on CPUs with vectors of 16 lanes, where planes
-// are small squares: a plane is in registers as a whole, a row to each vector, or two rows of up to
-// eight pixels. The side is a constant, so that what a tap sees is a shuffle, never a mask.
+// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs with vectors of 16
+// lanes, where planes are small squares: a plane is in registers as a whole, a row to each vector,
+// or two rows of up to eight pixels. The side is a constant, so that what a tap sees is a shuffle,
+// never a mask.
 //
 //   conv_depth_squares         y, or dx with flipped weights: the bits of conv_depth
 //   conv_depth_weight_squares  dw: sums over pixels in a vector of sums per tap, added at the end
@@ -26,7 +27,6 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kWindow = 3, kTaps = kWindow * kWindow;
 constexpr int kZero = kLanes;  // as a lane to take: of the second operand, which is zero then
 
 template <class Derived>
@@ -34,8 +34,12 @@ class SquaresGenerator : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> side_of_plane{"side", 14};
+  GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
 
  protected:
+  int across() const { return window; }
+  int reach() const { return across() / 2; }
+  int taps() const { return across() * across(); }
   int side() const { return side_of_plane; }
   int pitch() const { return side() > kLanes / 2 ? kLanes : kLanes / 2; }
   int rows() const { return kLanes / pitch(); }  // of a vector
@@ -85,29 +89,35 @@ class SquaresGenerator : public Generator<Derived> {
     return select(v == 0, take_lanes(vector(v), vector(v + 1), first), any);
   }
 
-  // `sum` with the product of `weight` and what tap (kx, ky) sees from vector v.
+  // `sum` with the product of `weight` and what the tap so many columns and rows away sees from
+  // vector v.
   Expr with_tap(const Expr& sum, const Expr& weight, const std::function<Expr(Expr)>& vector,
-                const Expr& v, int kx, int ky) {
+                const Expr& v, int right, int down) {
     const int last = vectors() - 1;
-    const Expr before = vector(max(v - 1, 0)), after = vector(min(v + 1, last));
-    const Expr is_outside = ky == 0 ? v == 0 : ky == 2 ? v == last : Expr(false);
-    Expr seen = ky == 0 ? before : ky == 1 ? vector(v) : after;
-    if (rows() == 2 && ky != 1) {
-      const auto between = lanes_from([&](int lane) { return lane + pitch(); });
-      seen = ky == 0 ? take_lanes(select(is_outside, 0.0f, before), vector(v), between)
-                     : take_lanes(vector(v), select(is_outside, 0.0f, after), between);
+    const auto lanes_apart = down * pitch() + kLanes * 2;  // from two vectors before
+    const Expr from = v + (lanes_apart / kLanes - 2);
+    const auto at = [&](const Expr& which) { return vector(clamp(which, 0, last)); };
+    const auto is_outside = [&](const Expr& which) { return which < 0 || which > last; };
+    const bool is_whole = lanes_apart % kLanes == 0;
+    Expr seen = at(from);
+    if (!is_whole) {
+      seen = take_lanes(select(is_outside(from), 0.0f, at(from)),
+                        select(is_outside(from + 1), 0.0f, at(from + 1)),
+                        lanes_from([&](int lane) { return lane + pitch(); }));
     }
-    if (kx != 1 && side() < pitch()) {  // zeros come around
-      seen =
-          take_lanes(seen, seen, lanes_from([&](int lane) { return (lane + kx + 15) % kLanes; }));
-    } else if (kx != 1) {
+    if (right != 0 && std::abs(right) <= pitch() - side()) {  // zeros come around
+      seen = take_lanes(seen, seen,
+                        lanes_from([&](int lane) { return (lane + right + kLanes) % kLanes; }));
+    } else if (right != 0) {
       seen = take_lanes(seen, Expr(0.0f), lanes_from([&](int lane) {
-                          const int column = lane % pitch() + kx - 1;
-                          return column < 0 || column >= side() ? kZero : lane + kx - 1;
+                          const int column = column_of(lane);
+                          const bool exists =
+                              column >= 0 && column + right >= 0 && column + right < side();
+                          return exists ? lane + right : kZero;
                         }));
     }
     const Expr more = fma_f32(seen, weight, sum);
-    return rows() == 1 ? select(is_outside, sum, more) : more;
+    return is_whole ? select(is_outside(from), sum, more) : more;
   }
 };
 
@@ -123,12 +133,12 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
   void generate() {
     row(l, v, g, n) = with_pitch(l, v, in(place_of(v, l), g, n));
     Expr sum = 0.0f;
-    for (int ky = 0; ky < kWindow; ++ky) {
-      for (int kx = 0; kx < kWindow; ++kx) {
-        const Expr weight = weights(select(is_flipped != 0, kWindow - 1 - kx, kx),
-                                    select(is_flipped != 0, kWindow - 1 - ky, ky), g);
+    for (int ky = 0; ky < across(); ++ky) {
+      for (int kx = 0; kx < across(); ++kx) {
+        const Expr weight = weights(select(is_flipped != 0, across() - 1 - kx, kx),
+                                    select(is_flipped != 0, across() - 1 - ky, ky), g);
         const auto vector = [&](const Expr& v) { return row(l, v, g, n); };
-        sum = with_tap(sum, weight, vector, v, kx, ky);
+        sum = with_tap(sum, weight, vector, v, kx - reach(), ky - reach());
       }
     }
     sums(l, v, g, n) = sum;
@@ -189,23 +199,24 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
     const Expr given = with_pitch(l, v, dy(place_of(v, l), g, image));
     const auto vector = [&](const Expr& at) { return row(l, at, g, image); };
     std::vector<Expr> sums;
-    lanes(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
-    for (int tap = 0; tap < kTaps; ++tap) {
-      sums.push_back(with_tap(lanes(l, g)[tap], given, vector, v, tap % kWindow, tap / kWindow));
+    lanes(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
+    for (int tap = 0; tap < taps(); ++tap) {
+      sums.push_back(with_tap(lanes(l, g)[tap], given, vector, v, tap % across() - reach(),
+                              tap / across() - reach()));
     }
     sums[0] = with_next(with_next(sums[0], in), dy);
     lanes(l, g) = Tuple(sums);
     fold = {LaneFold(lanes, kLanes, {g}, [](const auto& a, const auto& b) {
       std::vector<Expr> both;
-      for (int tap = 0; tap < kTaps; ++tap) both.push_back(strict_float(a[tap] + b[tap]));
+      for (size_t tap = 0; tap < a.size(); ++tap) both.push_back(strict_float(a[tap] + b[tap]));
       return both;
     })};
-    dw(kx, ky, g) = mux(ky * kWindow + kx, fold[0].total());
+    dw(kx, ky, g) = mux(ky * across() + kx, fold[0].total());
   }
 
   void schedule() {
     set_mins(in, dy, dw);
-    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kWindow);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, across());
     Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
     fold[0].keep(dw, g);
     lanes.store_in(MemoryType::Register);

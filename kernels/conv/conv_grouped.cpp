@@ -149,11 +149,11 @@ Plan plan(const ConvConfig& c, const Spread& s, const ConvEpilogue& e) {
 }  // namespace
 
 bool is_grouped(const ConvConfig& c) {
-  return fits(forward(c)) && !is_halved(c) && (is_better(c) || !is_depthwise(c));
+  return fits(forward(c)) && !suits_rows_but_for_weights(c) && (is_better(c) || !is_depthwise(c));
 }
 
 bool is_grouped_input_grad(const ConvConfig& c) {
-  return c.out_h() > 0 && c.out_w() > 0 && fits(input_grad(c)) && !is_halved(c) &&
+  return c.out_h() > 0 && c.out_w() > 0 && fits(input_grad(c)) && !suits_rows_but_for_weights(c) &&
          (is_better(c) || !is_depthwise_input_grad(c));
 }
 

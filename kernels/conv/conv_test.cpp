@@ -68,6 +68,8 @@ TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
   for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
     const RegistersScope scope(registers);
     for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
+    for (int64_t height : {4, 5, 6, 9}) check(make({2, 9, height, 28}, 18, 5, 1, 2, 1, 9));
+    for (int64_t width : {16, 23, 32}) check(make({2, 9, 9, width}, 9, 5, 1, 2, 1, 9));
   }
 }
 
@@ -81,6 +83,7 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
   for (int64_t side = 4; side <= 15; ++side) {
     check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
     check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
+    check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
   }
 }
 
@@ -367,7 +370,9 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({3, 20, 14, 14}, 20, 3, 1, 1, 1, 20));  // depthwise: small squares,
   check_not_finite(make({3, 20, 7, 7}, 20, 3, 1, 1, 1, 20));
   check_not_finite(make({3, 20, 8, 8}, 20, 3, 1, 1, 1, 20));
-  check_not_finite(make({2, 9, 20, 36}, 9, 3, 2, 1, 1, 9));     // halves,
+  check_not_finite(make({2, 9, 20, 36}, 9, 3, 2, 1, 1, 9));   // halves,
+  check_not_finite(make({3, 20, 7, 7}, 20, 5, 1, 2, 1, 20));  // 5x5,
+  check_not_finite(make({2, 9, 17, 28}, 9, 5, 1, 2, 1, 9));
   check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // rows in registers,
   check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
   check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,

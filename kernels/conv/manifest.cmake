@@ -48,10 +48,18 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
     ballast_kernel(${kernel}_${row} CLASSES cpu WIDE GENERATOR ${kernel}
                    PARAMS vectors=${vectors} lanes=${lanes})
   endforeach()
+  math(EXPR width "${vectors} * ${lanes}")
+  if(width LESS_EQUAL 32)
+    ballast_kernel(conv_depth_rows_5x5_${row} CLASSES cpu WIDE GENERATOR conv_depth_rows
+                   PARAMS window=5 vectors=${vectors} lanes=${lanes})
+  endif()
 endforeach()
 foreach(side 6 7 8 10 12 13 14)
   foreach(kernel conv_depth_squares conv_depth_weight_squares)
-    ballast_kernel(${kernel}_${side} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS side=${side})
+    foreach(window 3 5)
+      ballast_kernel(${kernel}_${window}x${window}_${side} CLASSES cpu WIDE GENERATOR ${kernel}
+                     PARAMS window=${window} side=${side})
+    endforeach()
   endforeach()
 endforeach()
 foreach(lanes 8 16)
