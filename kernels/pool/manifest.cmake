@@ -12,9 +12,12 @@ foreach(op max avg)
   ballast_kernel(${op}_pool_lanes CLASSES cpu GENERATOR pool_lanes PARAMS is_max=${is_max})
   ballast_kernel(${op}_pool_lanes_grad CLASSES cpu GENERATOR pool_lanes
                  PARAMS is_max=${is_max} is_grad=true)
-  ballast_kernel(${op}_pool_pairs CLASSES cpu GENERATOR pool_pairs PARAMS is_max=${is_max})
-  ballast_kernel(${op}_pool_pairs_grad CLASSES cpu GENERATOR pool_pairs
-                 PARAMS is_max=${is_max} is_grad=true)
+  foreach(windows 4 8)
+    ballast_kernel(${op}_pool_pairs_${windows} CLASSES cpu GENERATOR pool_pairs
+                   PARAMS is_max=${is_max} windows=${windows})
+    ballast_kernel(${op}_pool_pairs_grad_${windows} CLASSES cpu GENERATOR pool_pairs
+                   PARAMS is_max=${is_max} is_grad=true windows=${windows})
+  endforeach()
 endforeach()
 foreach(result max index average)
   ballast_kernel(pool_rows_${result} CLASSES cpu GENERATOR pool_rows PARAMS result=${result})

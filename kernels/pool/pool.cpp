@@ -61,12 +61,12 @@ void call(Recorder& recorder, DeviceClass device_class, const std::string& kerne
 Operand f32(uint32_t slot, const Shape& shape) { return dense_operand(slot, DType::kF32, shape); }
 
 // Windows of 2 x 2 side by side, enough of them for vectors: see pool_pairs_generator.cpp.
+constexpr int64_t kPairs = 8, kFewPairs = 4;  // windows of a step
 bool is_pairs(DeviceClass device_class, const PoolConfig& c) {
-  constexpr int64_t kVector = 8;
   return device_class == DeviceClass::kCpu && c.kernel_h == 2 && c.kernel_w == 2 &&
          c.stride_h == 2 && c.stride_w == 2 && c.dilation_h == 1 && c.dilation_w == 1 &&
          c.top + c.bottom + c.left + c.right == 0 && c.height % 2 == 0 && c.width % 2 == 0 &&
-         c.width >= 2 * kVector;
+         c.width >= 2 * kFewPairs;
 }
 
 // Rows of y, and rows of x in pairs.
@@ -113,8 +113,9 @@ Plan plan_plane_average_grad(const PoolConfig& c) {
   return recorder.finish();
 }
 
-Plan plan_pairs(const std::string& kernel, const PoolConfig& c,
+Plan plan_pairs(const std::string& name, const PoolConfig& c,
                 const std::vector<Operand>& operands) {
+  const std::string kernel = fmt::format("{}_{}", name, c.out_w() >= kPairs ? kPairs : kFewPairs);
   constexpr int64_t kGroupElements = 32768;
   const int64_t rows = c.planes * c.out_h();
   const int32_t rows_per_group = checked_int32(std::clamp<int64_t>(

@@ -1,7 +1,8 @@
 // Pooling of windows of 2 x 2 that tile the plane, and its gradients, on CPUs. A step takes two
 // vectors of 16 from two rows of x, which in registers become (or come from) the four taps of 8
-// windows; the last step of a row moves inwards and repeats what its neighbour did. Nothing needs a
-// second launch: the winners of a gradient are found where they are used.
+// windows, or of 8 and 4 in narrower rows; the last step of a row moves inwards and repeats what
+// its neighbour did. Nothing needs a second launch: the winners of a gradient are found where they
+// are used.
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 
@@ -13,13 +14,12 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kWindows = 8;
-
 class PoolPairs : public Generator<PoolPairs> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> is_max{"is_max", true};
   GeneratorParam<bool> is_grad{"is_grad", false};
+  GeneratorParam<int> windows_of_step{"windows", 8};
 
   Input<int> rows_per_group{"rows_per_group"};
 
@@ -36,15 +36,16 @@ class PoolPairs : public Generator<PoolPairs> {
     }
     set_mins(*out_);
     const Expr across = is_grad ? dy_->dim(0).extent() : out_->dim(0).extent();
-    const Expr steps = (across + kWindows - 1) / kWindows;
-    const auto first = [&](const Expr& step) { return min(step * kWindows, across - kWindows); };
+    const int windows = windows_of_step;
+    const Expr steps = (across + windows - 1) / windows;
+    const auto first = [&](const Expr& step) { return min(step * windows, across - windows); };
     if (in_ != nullptr) {
       taps(l, t, v, row) = (*in_)(2 * (first(v) + l) + t % 2, t / 2, row);
       find_winners();
     }
     Func out = *out_;
     if (!is_grad) {
-      RDom step(0, kWindows, 0, steps, "step");
+      RDom step(0, windows, 0, steps, "step");
       out(x, row) = undef<float>();
       out(first(step.y) + step.x, row) =
           is_max
@@ -54,18 +55,18 @@ class PoolPairs : public Generator<PoolPairs> {
                         strict_float(taps(step.x, 0, step.y, row) + taps(step.x, 1, step.y, row)) +
                         strict_float(taps(step.x, 2, step.y, row) + taps(step.x, 3, step.y, row))) *
                     0.25f);
-      schedule_steps(out.update(), step[0], step[1], kWindows);
+      schedule_steps(out.update(), step[0], step[1], windows);
       return;
     }
     given(l, v, row) = (*dy_)(first(v) + l, row);
     shares(l, t, v, row) = is_max ? select(winners(l, v, row)[1] == t, given(l, v, row), 0.0f)
                                   : given(l, v, row) * 0.25f;
-    RDom step(0, 2 * kWindows, 0, 2, 0, steps, "step");
+    RDom step(0, 2 * windows, 0, 2, 0, steps, "step");
     out(x, r, row) = undef<float>();
     out(2 * first(step.z) + step.x, step.y, row) =
         shares(step.x / 2, step.x % 2 + 2 * step.y, step.z, row);
     out.update().unroll(step.y);
-    schedule_steps(out.update(), step[0], step[2], 2 * kWindows);
+    schedule_steps(out.update(), step[0], step[2], 2 * windows);
   }
 
   void schedule() {}
@@ -96,17 +97,17 @@ class PoolPairs : public Generator<PoolPairs> {
     };
     if (in_ != nullptr) {
       keep(taps);
-      taps.bound_extent(l, kWindows).bound_extent(t, 4).vectorize(l).unroll(t);
+      taps.bound_extent(l, windows_of_step).bound_extent(t, 4).vectorize(l).unroll(t);
     }
     if (is_max) {
       keep(winners);
-      winners.bound_extent(l, kWindows).vectorize(l);
+      winners.bound_extent(l, windows_of_step).vectorize(l);
     }
     if (is_grad) {
       keep(given);
-      given.bound_extent(l, kWindows).vectorize(l);
+      given.bound_extent(l, windows_of_step).vectorize(l);
       keep(shares);
-      shares.bound_extent(l, kWindows).bound_extent(t, 4).vectorize(l).unroll(t);
+      shares.bound_extent(l, windows_of_step).bound_extent(t, 4).vectorize(l).unroll(t);
     }
   }
 
