@@ -55,7 +55,7 @@ const ConvTile& choose_conv_tile(int64_t lanes, int64_t count) {
 }
 
 PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
-                         const Operand& source, bool is_flipped) {
+                         const Operand& source, const TapOrder& order) {
   const int64_t kernel_w = source.extents[1], kernel_h = source.extents[2],
                 taps = kernel_w * kernel_h * source.extents[3], width = tile.lanes();
   const int64_t panels = ceil_div(source.extents[0], width), all = panels * source.extents[4];
@@ -65,8 +65,8 @@ PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile&
                        {1, kLanes, width, width * taps},
                        {}};
   const int64_t plane = kernel_w * kernel_h, images = source.extents[3];
-  const bool is_contiguous =
-      source.strides[1] == 1 && !is_flipped && (kernel_h == 1 || source.strides[2] == kernel_w);
+  const bool is_contiguous = source.strides[1] == 1 && order.is_plain() &&
+                             (kernel_h == 1 || source.strides[2] == kernel_w);
   // Where images follow one another, they are one.
   const bool is_one = is_contiguous && (images == 1 || source.strides[3] == plane);
   const int64_t length = is_one ? taps : plane;
@@ -82,11 +82,10 @@ PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile&
          packed});
     return {panels, packed};
   }
-  const int64_t step = is_flipped ? -1 : 1;
-  recorder.call("conv_pack", DeviceClass::kCpu,
-                {number(is_flipped ? kernel_w - 1 : 0), number(step),
-                 number(is_flipped ? kernel_h - 1 : 0), number(step), number(kernel_h),
-                 number(kernel_w), number(tile.vectors), number(panels), source, packed});
+  recorder.call(
+      "conv_pack", DeviceClass::kCpu,
+      {number(order.first_x), number(order.step_x), number(order.first_y), number(order.step_y),
+       number(kernel_h), number(kernel_w), number(tile.vectors), number(panels), source, packed});
   return {panels, packed};
 }
 
@@ -101,6 +100,13 @@ PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, co
 }
 
 PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
+                          const ConvConfig& c, int64_t top, int64_t left, int64_t padded_h,
+                          int64_t padded_w) {
+  return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
+                    {top, left, 1, 1, padded_h, padded_w});
+}
+
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c) {
   Padding padding{(c.kernel_h - 1) * c.dilation_h - c.top, (c.kernel_w - 1) * c.dilation_w - c.left,
                   c.stride_h, c.stride_w};
@@ -108,6 +114,28 @@ PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
   padding.padded_w = c.width + (c.kernel_w - 1) * c.dilation_w;
   return pad_planes(recorder, scratch, slot, {c.batch, c.out_channels, c.out_h(), c.out_w()},
                     padding);
+}
+
+void weave_phases(Recorder& recorder, const ConvConfig& c, const Operand& phases) {
+  const int64_t across = c.width / c.stride_w, down = c.height / c.stride_h,
+                count = c.batch * c.in_channels, plane = c.height * c.width;
+  if (c.stride_w == 2 && across >= kLanes / 2) {
+    recorder.call(across >= kLanes ? "conv_weave_16" : "conv_weave_8", DeviceClass::kCpu,
+                  {phases, Operand{2,
+                                   DType::kF32,
+                                   {c.width, c.stride_h, down, count},
+                                   {1, c.width, c.stride_h * c.width, plane},
+                                   {}}});
+    return;
+  }
+  recorder.call(
+      "conv_gather", DeviceClass::kCpu,
+      {number(0), number(0), number(c.stride_h), number(c.stride_w), number(1), number(1), phases,
+       Operand{2,
+               DType::kF32,
+               {across, c.stride_w, down, c.stride_h, count},
+               {c.stride_w, 1, c.stride_h * c.width, c.width, plane},
+               {}}});
 }
 
 PackedPanels pack_gradient(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
@@ -119,7 +147,7 @@ PackedPanels pack_gradient(Recorder& recorder, Workspace& scratch, const ConvTil
                       {lanes, pixels, 1, c.batch, c.groups},
                       {pixels, 1, 0, c.out_channels * pixels, lanes * pixels},
                       {}},
-                     false);
+                     {});
 }
 
 }  // namespace ballast::kernels

@@ -24,6 +24,15 @@ PaddedPlanes pad_input(Recorder& recorder, Workspace& scratch, uint32_t slot, co
 PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c);
 
+// dy in `slot` as it is, so many rows and columns of zeros before it.
+PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
+                          const ConvConfig& c, int64_t top, int64_t left, int64_t padded_h,
+                          int64_t padded_w);
+
+// dx, in slot 2, of a convolution whose strides divide its extents, from its phases: (x / stride, y
+// / stride, x % stride, y % stride, plane).
+void weave_phases(Recorder& recorder, const ConvConfig& c, const Operand& phases);
+
 // A register tile of `broadcast` scalars (pixels, or taps for the weight gradient) by `vectors`
 // vectors of kLanes; nanoseconds per fma of a full tile, on the machine that the schedules were
 // measured on.
@@ -38,13 +47,19 @@ struct ConvTile {
 // The tile that wastes least on `lanes` channels and `count` pixels or taps.
 const ConvTile& choose_conv_tile(int64_t lanes, int64_t count);
 
-// source(lane, kx, ky, channel, group) as panels (lane, vector, tap, panel of all groups).
+// The taps of a kernel's window, in the weights': from a first one, so many on at each step.
+struct TapOrder {
+  int64_t first_x = 0, step_x = 1, first_y = 0, step_y = 1;
+  bool is_plain() const { return first_x == 0 && step_x == 1 && first_y == 0 && step_y == 1; }
+};
+// source(lane, kx, ky, channel, group) as panels (lane, vector, tap, panel of all groups); kx and
+// ky count as `order` says.
 struct PackedPanels {
   int64_t panels = 0;  // per group
   Operand operand;
 };
 PackedPanels pack_panels(Recorder& recorder, Workspace& scratch, const ConvTile& tile,
-                         const Operand& source, bool is_flipped);
+                         const Operand& source, const TapOrder& order);
 // dy, in slot 0, for the weight gradient: its pixels are the taps, those of a sample after those of
 // the one before.
 PackedPanels pack_gradient(Recorder& recorder, Workspace& scratch, const ConvTile& tile,

@@ -1,7 +1,9 @@
 // Planes with zeros around and between their elements, and sums of what strides laid apart.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/shuffle.h"
 
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -94,8 +96,51 @@ class ConvGather : public Generator<ConvGather> {
   RDom hits;
 };
 
+// dx from its phases, of which rows have two: even and odd columns are laid in order by two
+// shuffles.
+class ConvWeave : public Generator<ConvWeave> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> lanes{"lanes", 16};
+  Input<Buffer<float, 5>> phases{"phases"};  // (x / 2, yq, x % 2, yr, plane)
+  Output<Buffer<float, 4>> dx{"dx"};         // (x, yr, yq, plane), y = yq stride + yr
+
+  void generate() {
+    const Expr across = phases.dim(0).extent();
+    const int count = lanes;
+    part = RDom(0, count, 0, 2, 0, (across + count - 1) / count, "part");
+    const Expr first = min(part.z * count, across - count);  // the last vectors move inwards
+    const auto phase = [&](int which) { return phases(first + part.x, yq, which, yr, p); };
+    const auto half = [&](int begin) {
+      std::vector<int> order;
+      for (int lane = 0; lane < count; ++lane) order.push_back(begin + lane / 2 + lane % 2 * count);
+      return take_lanes(phase(0), phase(1), order);
+    };
+    dx(x, yr, yq, p) = undef<float>();
+    dx(2 * first + part.y * count + part.x, yr, yq, p) =
+        select(part.y == 0, half(0), half(count / 2));
+  }
+
+  void schedule() {
+    set_mins(phases, dx);
+    Func(dx)
+        .update()
+        .allow_race_conditions()
+        .reorder({part.x, part.y, part.z, yr, yq, p})
+        .vectorize(part.x)
+        .unroll(part.y)
+        .gpu_blocks(p)
+        .never_partition_all();
+  }
+
+ private:
+  Var x{"x"}, yr{"yr"}, yq{"yq"}, p{"p"};
+  RDom part;
+};
+
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPad, conv_pad)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvGather, conv_gather)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeave, conv_weave)

@@ -243,16 +243,9 @@ Plan plan_phases(const ConvConfig& c) {
                  packed.as({p.kernel_w, p.kernel_h, p.inputs})});
   const uint32_t phases = scratch.add_floats(p.batch * p.groups * p.outputs * p.out_h * p.out_w);
   record_planes(recorder, p, packed.as({p.taps()}), {}, phases);
-  const int64_t count = c.batch * c.in_channels;
-  recorder.call(
-      "conv_gather", DeviceClass::kCpu,
-      {number(0), number(0), number(c.stride_h), number(c.stride_w), number(1), number(1),
-       dense_operand(phases, DType::kF32, {count, c.stride_h, c.stride_w, p.out_h, p.out_w}),
-       Operand{2,
-               DType::kF32,
-               {p.out_w, c.stride_w, p.out_h, c.stride_h, count},
-               {c.stride_w, 1, c.stride_h * c.width, c.width, c.height * c.width},
-               {}}});
+  weave_phases(recorder, c,
+               dense_operand(phases, DType::kF32,
+                             {c.batch * c.in_channels, c.stride_h, c.stride_w, p.out_h, p.out_w}));
   return recorder.finish(scratch);
 }
 

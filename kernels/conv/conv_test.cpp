@@ -148,6 +148,22 @@ TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({10, 9, 9, 8}, 150, 4, 3));
 }
 
+// Towards the input with strides that divide x: of phases in rows of whole vectors, halves, and
+// less; where some have no taps.
+TEST(ConvLarge, InputGradientsByPhases) {
+  check(make({2, 20, 36, 40}, 19, 3, 2, 1));
+  check(make({2, 20, 20, 24}, 19, 5, 2, 2));
+  check(make({3, 20, 12, 12}, 19, 4, 2, 1, 1, 1));
+  check(make({2, 20, 18, 27}, 38, 5, 3, 1, 1, 2));
+  check(make({2, 20, 16, 18}, 19, 2, 3, 0));
+  ConvConfig same = make({2, 20, 16, 32}, 19, 3, 2, 0);
+  same.bottom = same.right = 1;
+  check(same);
+  ConvConfig lopsided = make({2, 20, 16, 36}, 19, 4, 2, 3);
+  lopsided.kernel_w = 7, lopsided.left = 0, lopsided.bottom = 0;
+  check(lopsided);
+}
+
 TEST(ConvLarge, OddShapes) {
   check(make({2, 3, 17, 19}, 5, 3, 1, 1));
   check(make({1, 7, 13, 11}, 17, 5, 2, 2));
@@ -364,6 +380,7 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({2, 7, 9, 17}, 65, 3, 1, 1));           // pixels in the lanes
   check_not_finite(make({8, 11, 1, 17}, 64, 3, 1, 1));          // channels in the lanes
   check_not_finite(make({1, 32, 14, 14}, 32, 3, 2, 1));         // tiles, phases
+  check_not_finite(make({1, 20, 16, 32}, 19, 3, 2, 1));         // woven
   check_not_finite(make({1, 6, 31, 31}, 64, 4, 3));             // dy spread by strides
   check_not_finite(make({2, 24, 8, 8}, 36, 1, 2, 0, 1, 3));     // products that are gathered
   check_not_finite(make({2, 3, 12, 12}, 4, 3, 2, 1, 2));        // rows, dilated

@@ -18,8 +18,9 @@ struct Problem {
   int64_t batch, groups, channels, lanes, out_h, out_w;
   int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
   Operand weights;  // (lane, kx, ky, channel, group)
-  bool is_flipped = false;
-  Operand out;  // (pixel, lane, group, n)
+  TapOrder order;
+  int64_t first_place = 0;  // of the padded planes, that the first window begins at
+  Operand out;              // (pixel, lane, group, n)
 
   int64_t taps() const { return kernel_h * kernel_w * channels; }
   int64_t pixels() const { return out_h * out_w; }
@@ -102,7 +103,7 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   ConvTile tile = choose_conv_tile(p.lanes, p.pixels());
   // Pointers to twelve pixels and to two vectors of weights do not fit into registers.
   if (tile.vectors == 2) tile.broadcast = 8;
-  const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.is_flipped);
+  const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.order);
   const int64_t panels = packed.panels;
   const Operand& weights = packed.operand;
   const Operand channels = pack_channels(recorder, scratch, p, panels * tile.lanes(), weights);
@@ -112,7 +113,7 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
                    DType::kF32,
                    {images * p.in.image, p.in.plane * p.channels, p.groups, p.batch / images},
                    {1, 1, p.in.plane * p.channels, images * p.in.image},
-                   {}};
+                   {-p.first_place, 0, 0, 0}};
   const Operand out = with_images(p.out, images);
   const Chunk chunk = chunk_of(p);
   const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
@@ -199,7 +200,7 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
                {lanes, c.kernel_w, c.kernel_h, channels, c.groups},
                {taps, 1, c.kernel_w, lanes * taps, lanes * channels * taps},
                {}};
-  p.is_flipped = true;
+  p.order = {c.kernel_w - 1, -1, c.kernel_h - 1, -1};
   p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
 
   Recorder recorder(kDirectAccess);
@@ -209,7 +210,82 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
   return recorder.finish(scratch);
 }
 
+namespace {
+
+// Of dx along one axis, rows or columns `phase`, `phase` + stride, ...: taps first, first + stride,
+// ..., `count` of them, over dy behind `before` zeros.
+struct Phase {
+  int64_t first, count, before;
+  Phase(int64_t phase, int64_t padding, int64_t kernel, int64_t stride)
+      : first((phase + padding) % stride),
+        count(first < kernel ? ceil_div(kernel - first, stride) : 0),
+        before(count - 1 - (phase + padding - first) / stride) {}
+};
+
+// Of all phases: of zeros before dy, and of rows or columns that their windows reach over.
+struct Phases {
+  std::vector<Phase> all;
+  int64_t before = 0, extent = 0;
+  bool has_empty = false;
+  Phases(int64_t padding, int64_t kernel, int64_t stride, int64_t count) {
+    for (int64_t phase = 0; phase < stride; ++phase) {
+      all.emplace_back(phase, padding, kernel, stride);
+      before = std::max(before, all.back().before);
+      has_empty = has_empty || all.back().count == 0;
+    }
+    for (const Phase& one : all) {
+      extent = std::max(extent, before - one.before + count + one.count - 1);
+    }
+  }
+};
+
+Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns) {
+  const int64_t lanes = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
+  Problem p = problem_of(c, {{}, {c.in_channels}});
+  p.channels = c.out_channels / c.groups, p.lanes = lanes;
+  p.out_h = c.height / c.stride_h, p.out_w = c.width / c.stride_w;
+  p.stride_h = p.stride_w = 1;
+  Recorder recorder(kDirectAccess);
+  Workspace scratch(3);
+  p.in = pad_gradient(recorder, scratch, 0, c, rows.before, columns.before, rows.extent,
+                      columns.extent);
+  constexpr int64_t kAligned = kRegionAlignment / sizeof(float);
+  const int64_t distance = ceil_div(c.batch * c.in_channels * p.pixels(), kAligned) * kAligned;
+  const uint32_t phases = scratch.add_floats(distance * c.stride_h * c.stride_w);
+  uint64_t offset = scratch.regions().back().offset;
+  for (const Phase& row : rows.all) {
+    for (const Phase& column : columns.all) {
+      p.kernel_h = row.count, p.kernel_w = column.count;
+      p.first_place = (rows.before - row.before) * p.in.pitch + columns.before - column.before;
+      // Backwards, as dx takes dy.
+      p.order = {column.first + (column.count - 1) * c.stride_w, -c.stride_w,
+                 row.first + (row.count - 1) * c.stride_h, -c.stride_h};
+      p.weights = {1,
+                   DType::kF32,
+                   {lanes, p.kernel_w, p.kernel_h, p.channels, c.groups},
+                   {taps, 1, c.kernel_w, lanes * taps, lanes * p.channels * taps},
+                   {}};
+      const uint32_t slot = scratch.add_part(offset, distance * sizeof(float));
+      p.out = planes(slot, c.batch, c.groups, lanes, p.pixels());
+      record(recorder, scratch, p);
+      offset += distance * sizeof(float);
+    }
+  }
+  weave_phases(recorder, c,
+               {phases,
+                DType::kF32,
+                {p.out_w, p.out_h, c.stride_w, c.stride_h, c.batch * c.in_channels},
+                {1, p.out_w, distance, distance * c.stride_w, p.pixels()},
+                {}});
+  return recorder.finish(scratch);
+}
+
+}  // namespace
+
 Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
+  const Phases rows(c.top, c.kernel_h, c.stride_h, c.height / c.stride_h),
+      columns(c.left, c.kernel_w, c.stride_w, c.width / c.stride_w);
+  if (!rows.has_empty && !columns.has_empty) return plan_phases(c, rows, columns);
   const int64_t channels = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
   const int64_t out_h = c.out_h(), out_w = c.out_w(), plane = out_h * out_w;
   Problem p{{{}, {c.in_channels * taps}}};

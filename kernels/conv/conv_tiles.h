@@ -11,8 +11,9 @@ constexpr int kTilesTaps = 512;    // of a chunk
 
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
-// For strides that divide x's extents: all products of dy and weights first, then their sums, so
-// that no zeros between the strides are multiplied.
+// For strides that divide x's extents, so that no zeros between the strides are multiplied. Each
+// phase of dx is a convolution of dy with some of the taps; where a phase has none, all products of
+// dy and weights come first, then their sums.
 Plan plan_conv2d_input_grad_strided(const ConvConfig& config);
 
 }  // namespace ballast::kernels

@@ -54,7 +54,8 @@ class ConvTiles : public Generator<ConvTiles> {
   }
 
   void schedule() {
-    set_mins(residual, out, in);
+    set_mins(residual, out);
+    for (int d = 1; d < 4; ++d) in.dim(d).set_min(0);  // the first places may be passed over
     in.dim(1).set_stride(1);
     weights.dim(0).set_bounds(0, kLanes).set_stride(1);
     weights.dim(1).set_bounds(0, vectors).set_stride(kLanes);
