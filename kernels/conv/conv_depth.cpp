@@ -146,6 +146,12 @@ bool is_5x5_of_rows(const ConvConfig& c) {
          c.width <= kDepthRows5x5;
 }
 
+// Its weight gradient: 25 sums in registers, for each output channel on its own.
+bool has_5x5_weights(const ConvConfig& c) {
+  constexpr int64_t kMostOutputs = 8;
+  return is_5x5_of_rows(c) && has_wide_registers() && c.out_channels <= kMostOutputs * c.groups;
+}
+
 // For conv_depth_squares, of which the manifest has these.
 bool is_small_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
@@ -315,7 +321,7 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 }  // namespace
 
 bool suits_rows(const ConvConfig& c) {
-  return is_small_square(c) ||
+  return is_small_square(c) || has_5x5_weights(c) ||
          (is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
 }
 
@@ -335,7 +341,7 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
-  if (is_small_square(c)) return true;
+  if (is_small_square(c) || has_5x5_weights(c)) return true;
   // Other windows of a single channel are better off in tiles.
   return has_one_channel(c) && (c.groups > 1 || is_3x3_step(c)) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
@@ -380,7 +386,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   if (is_small_square(c)) return plan_weight_squares(c);
-  if (reads_rows_in_place(c)) return plan_weight_rows(c);
+  if (reads_rows_in_place(c) || has_5x5_weights(c)) return plan_weight_rows(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);

@@ -167,7 +167,6 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
   RDom part, taps;
 };
 
-// Of 3x3.
 class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
  public:
   Input<Buffer<float, 4>> dy{"dy"};   // (a plane's pixels, channel, g, n)

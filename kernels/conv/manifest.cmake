@@ -52,6 +52,11 @@ foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
   if(width LESS_EQUAL 32)
     ballast_kernel(conv_depth_rows_5x5_${row} CLASSES cpu WIDE GENERATOR conv_depth_rows
                    PARAMS window=5 vectors=${vectors} lanes=${lanes})
+    if(lanes EQUAL 16)  # 25 sums are more than there are registers of 8
+      ballast_kernel(conv_depth_weight_rows_5x5_${row} CLASSES cpu WIDE
+                     GENERATOR conv_depth_weight_rows
+                     PARAMS window=5 vectors=${vectors} lanes=${lanes})
+    endif()
   endif()
 endforeach()
 foreach(side 6 7 8 10 12 13 14)
