@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_depth.h"
 
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_depth_in_place.h"
+#include "kernels/conv/conv_depth_operands.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
@@ -10,6 +12,8 @@
 
 namespace ballast::kernels {
 namespace {
+
+using namespace depth;
 
 constexpr int64_t kVector = kLanes;  // least width of what is read
 constexpr int64_t kLinesRows = 4;    // least height of a block of lines; where paired, a divisor
@@ -54,18 +58,6 @@ Reversed reversed(const ConvConfig& c) {
           make_blocks(c.height, c.width, left, in_w, 1, 1, reach_h, reach_w)};
 }
 
-EpilogueOperands terms_of(const ConvConfig& c, const ConvEpilogue& e) {
-  return {e, {c.out_channels / c.groups, c.groups}};
-}
-
-// Calls a kernel whose arguments end with weights, the epilogue's and the result.
-void call_with_epilogue(Recorder& recorder, const std::string& kernel, std::vector<HostArg> args,
-                        const EpilogueOperands& terms, const Operand& out) {
-  terms.append_to(args, out);
-  args.push_back(out);
-  recorder.call(kernel, DeviceClass::kCpu, args);
-}
-
 // Dense [batch, groups, channels, height, width] as (x, row, block, channel, group, n).
 Operand blocked(uint32_t slot, const ConvConfig& c, int64_t channels, const Blocks& blocks) {
   const int64_t plane = blocks.height * blocks.width;
@@ -79,11 +71,6 @@ Operand blocked(uint32_t slot, const ConvConfig& c, int64_t channels, const Bloc
 
 Operand planes(uint32_t slot, const ConvConfig& c, int64_t height, int64_t width) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, height, width});
-}
-
-Operand weights(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32,
-                       {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w});
 }
 
 // A plane in blocks of rows that are whole vectors, one after the other, for conv_depth_lines.
@@ -107,66 +94,8 @@ Lines make_lines(int64_t height, int64_t width, int64_t most) {
   return {};
 }
 
-bool are_all(int64_t wanted, std::initializer_list<int64_t> values) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
-}
-
-// 3x3 without strides and dilation.
-bool is_3x3_step(const ConvConfig& c) {
-  return are_all(3, {c.kernel_h, c.kernel_w}) &&
-         are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w});
-}
-
-// A square window without strides and dilation, with results of the size of x; dx of one is one.
-bool is_same(const ConvConfig& c, int64_t window) {
-  return are_all(window, {c.kernel_h, c.kernel_w}) &&
-         are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w}) &&
-         are_all(window / 2, {c.top, c.left, c.bottom, c.right});
-}
-bool is_same_3x3(const ConvConfig& c) { return is_same(c, 3); }
-
-bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
-
 Lines lines_of(const ConvConfig& c, int64_t most = kDepthLinesElements) {
-  return is_same_3x3(c) ? make_lines(c.height, c.width, most) : Lines{};
-}
-
-// For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
-// which may go past it, are the better results.
-bool reads_rows_in_place(const ConvConfig& c, bool has_residual = false) {
-  const int64_t pixels = c.height * c.width * c.batch;
-  const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
-  return is_same_3x3(c) && c.height >= kDepthRows && c.width >= kVector &&
-         c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
-}
-
-// The same for 5x5, without a kernel of lines.
-bool is_5x5_of_rows(const ConvConfig& c) {
-  return has_one_channel(c) && is_same(c, 5) && c.height >= kDepthRows && c.width >= kVector &&
-         c.width <= kDepthRows5x5;
-}
-
-// Its weight gradient: 25 sums in registers, for each output channel on its own.
-bool has_5x5_weights(const ConvConfig& c) {
-  constexpr int64_t kMostOutputs = 8;
-  return is_5x5_of_rows(c) && has_wide_registers() && c.out_channels <= kMostOutputs * c.groups;
-}
-
-// For conv_depth_squares, of which the manifest has these.
-bool is_small_square(const ConvConfig& c) {
-  constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
-  return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
-         c.out_channels == c.groups && has_wide_registers() && c.height == c.width &&
-         std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
-}
-
-// For conv_depth_halves.
-bool is_halved(const ConvConfig& c) {
-  return c.in_channels == c.groups && c.out_channels == c.groups &&
-         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
-         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
-         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
-         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
+  return is_same(c, 3) ? make_lines(c.height, c.width, most) : Lines{};
 }
 
 // Dense [batch, groups, channels, height, width] as (l, c, q, b, channel, group, n).
@@ -178,23 +107,6 @@ Operand lines_operand(uint32_t slot, const ConvConfig& c, int64_t channels, cons
           {kVector, step / kVector, lines.length / step, lines.blocks, channels, c.groups, c.batch},
           {1, kVector, step, lines.length, plane, channels * plane, c.groups * channels * plane},
           {}};
-}
-
-Operand flat_planes(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.height * c.width});
-}
-Operand flat_results(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
-}
-
-// How many planes a work-group takes one after the other: a divisor of the channels that leaves
-// enough groups to share. Each ends with a wait for its results.
-int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
-  constexpr int64_t kMost = 64, kGroups = 32;
-  const int64_t all = c.batch * c.groups * blocks;
-  int64_t planes = kMost;
-  while (planes > 1 && (c.groups % planes != 0 || all / planes < kGroups)) --planes;
-  return planes;
 }
 
 // y, or dx, which is that of flipped windows.
@@ -209,98 +121,6 @@ Plan plan_lines(const ConvConfig& c, const ConvEpilogue& e, const Lines& lines, 
                       flat_planes(0, c), number(lines.is_paired),
                       number(planes_of_group(c, lines.blocks)), number(is_flipped), weights(1, c)},
                      terms, lines_operand(terms.out, c, c.out_channels / c.groups, lines));
-  return recorder.finish();
-}
-
-// Results or what is like them, as flat planes.
-Operand channel_planes(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32,
-                       {c.batch, c.groups, c.out_channels / c.groups, c.height * c.width});
-}
-
-// The kernel for rows of so many vectors, and its first arguments.
-std::string rows_kernel(const std::string& name, const ConvConfig& c) {
-  const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
-  const int64_t lanes = is_wide ? kVector : kVector / 2;
-  const char* window = c.kernel_w == 5 ? "_5x5" : "";
-  return fmt::format("{}{}_{}x{}", name, window, ceil_div(c.width, lanes), lanes);
-}
-std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
-  std::vector<HostArg> args;
-  for (int64_t rows = 1; rows <= kDepthRows; ++rows) args.push_back(number(rows * c.width));
-  args.push_back(flat_planes(in, c));
-  return args;
-}
-
-// y, or dx, which is that of flipped windows.
-Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
-  const EpilogueOperands terms = terms_of(c, e);
-  std::vector<HostArg> args = rows_arguments(c, 0);
-  args.insert(args.end(), {number(planes_of_group(c, 1)), number(is_flipped), weights(1, c)});
-  Recorder recorder(kDirectAccess);
-  call_with_epilogue(recorder, rows_kernel("conv_depth_rows", c), args, terms,
-                     channel_planes(terms.out, c));
-  return recorder.finish();
-}
-
-Plan plan_weight_rows(const ConvConfig& c) {
-  std::vector<HostArg> args = rows_arguments(c, 1);
-  args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
-  const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
-  Recorder recorder(kDirectAccess);
-  recorder.call(kernel, DeviceClass::kCpu, args);
-  return recorder.finish();
-}
-
-// Weights of one window to a group.
-Operand windows(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
-}
-
-std::string squares_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
-}
-
-// y, or dx, which is that of flipped windows.
-Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
-  const EpilogueOperands terms{e, {c.groups}};
-  Recorder recorder(kDirectAccess);
-  call_with_epilogue(
-      recorder, squares_kernel("conv_depth_squares", c),
-      {flat_planes(0, c), number(planes_of_group(c, 1)), number(is_flipped), windows(1, c)}, terms,
-      flat_planes(terms.out, c));
-  return recorder.finish();
-}
-
-Plan plan_weight_squares(const ConvConfig& c) {
-  Recorder recorder(kDirectAccess);
-  recorder.call(squares_kernel("conv_depth_weight_squares", c), DeviceClass::kCpu,
-                {flat_planes(1, c), flat_planes(0, c), windows(2, c)});
-  return recorder.finish();
-}
-
-std::string halves_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}", name, c.out_w() >= kVector ? kVector : kVector / 2);
-}
-
-Plan plan_halves(const ConvConfig& c, const ConvEpilogue& e) {
-  const EpilogueOperands terms{e, {c.groups}};
-  Recorder recorder(kDirectAccess);
-  call_with_epilogue(
-      recorder, halves_kernel("conv_depth_halves", c),
-      {number(c.out_w()), flat_planes(0, c), windows(1, c), number(planes_of_group(c, 1))}, terms,
-      flat_results(terms.out, c));
-  return recorder.finish();
-}
-
-Plan plan_halves_grad(const ConvConfig& c) {
-  SourceRules rules = kDirectAccess;
-  rules.streams =
-      should_stream(DeviceClass::kCpu, c.batch * c.groups * c.height, c.width, kStreamedBytes);
-  Recorder recorder(rules);
-  recorder.call(halves_kernel("conv_depth_halves_grad", c), DeviceClass::kCpu,
-                {number(c.out_w()), flat_results(0, c), windows(1, c),
-                 number(planes_of_group(c, 1)), flat_planes(2, c)});
   return recorder.finish();
 }
 
@@ -321,27 +141,25 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 }  // namespace
 
 bool suits_rows(const ConvConfig& c) {
-  return is_small_square(c) || has_5x5_weights(c) ||
+  return is_in_place_weight_grad(c) ||
          (is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
 }
 
-bool suits_rows_but_for_weights(const ConvConfig& c) { return is_halved(c) || is_5x5_of_rows(c); }
-
 bool is_depthwise(const ConvConfig& c) {
-  if (is_small_square(c) || is_halved(c)) return true;
+  if (is_in_place(c)) return true;
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
 }
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
-  if (is_small_square(c) || is_halved(c)) return true;
+  if (c.out_channels == c.groups && is_in_place(c)) return true;
   const Reversed r = reversed(c);
   return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
          c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
-  if (is_small_square(c) || has_5x5_weights(c)) return true;
+  if (is_in_place_weight_grad(c)) return true;
   // Other windows of a single channel are better off in tiles.
   return has_one_channel(c) && (c.groups > 1 || is_3x3_step(c)) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
@@ -349,10 +167,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
-  if (is_small_square(c)) return plan_squares(c, e, false);
-  if (is_halved(c)) return plan_halves(c, e);
-  if (is_5x5_of_rows(c)) return plan_rows(c, e, false);
-  if (reads_rows_in_place(c, e.has_residual)) return plan_rows(c, e, false);
+  if (is_in_place(c, e.has_residual)) return plan_conv2d_in_place(c, e);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const EpilogueOperands terms = terms_of(c, e);
@@ -367,10 +182,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
-  if (is_small_square(c)) return plan_squares(c, {}, true);
-  if (is_halved(c)) return plan_halves_grad(c);
-  if (is_5x5_of_rows(c)) return plan_rows(c, {}, true);
-  if (reads_rows_in_place(c)) return plan_rows(c, {}, true);
+  if (is_in_place(c)) return plan_conv2d_input_grad_in_place(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const EpilogueOperands terms = terms_of(c, {});
@@ -385,8 +197,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  if (is_small_square(c)) return plan_weight_squares(c);
-  if (reads_rows_in_place(c) || has_5x5_weights(c)) return plan_weight_rows(c);
+  if (is_in_place_weight_grad(c)) return plan_conv2d_weight_grad_in_place(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);

@@ -1,5 +1,6 @@
-// Plans depthwise convolutions on CPU-class devices: one input channel per group, planes that a
-// work-item pads on its stack (conv_depth_generator.cpp).
+// Plans depthwise convolutions on CPU-class devices, of one input channel per group: those that are
+// read where they lie (conv_depth_in_place.h), and planes that a work-item copies to its stack, in
+// lines (conv_depth_lines_generator.cpp) or between zeros (conv_depth_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -13,13 +14,9 @@ constexpr int kDepthRows5x5 = 32;      // pixels of these rows for 5x5, at most
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 
-// Whether lanes along the rows suit it best: 3x3 without strides and dilation, in rows of a few
-// vectors or planes that are whole lines.
+// Whether lanes along the rows suit it best, towards the weights too: 3x3 without strides and
+// dilation, in rows of a few vectors or planes that are whole lines, and what is in place.
 bool suits_rows(const ConvConfig& config);
-
-// The same, but towards the weights: 3x3 of stride 2 that halves planes, 5x5 in rows of few
-// vectors.
-bool suits_rows_but_for_weights(const ConvConfig& config);
 
 // Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);

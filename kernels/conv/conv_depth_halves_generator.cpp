@@ -60,7 +60,8 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     const Expr height = out.dim(0).extent() / width, groups = (height + kRows - 1) / kRows;
     const auto first_of = [&](const Expr& k) { return min(k * kRows, height - kRows); };
     // What the windows of vector v see of row j, of those from one before the group's on.
-    const Expr row = 2 * first_of(k) + j - 1, at = row * (2 * width) + 2 * start_of(v);
+    const Expr first = 2 * first_of(k), row = select(j == 0, max(first - 1, 0), first + j - 1),
+               at = row * (2 * width) + 2 * start_of(v);
     const auto here = [&](const Expr& place) {
       const Expr value = pixel(place, n);
       return select(j == 0, select(k > 0, value, 0.0f), value);
@@ -72,7 +73,7 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
       return select(j == 0, here(place), with_prefetch(here(place), next));
     };
     const Expr low = with_next(at + l), high = with_next(at + lanes + l),
-               before = select(v > 0, here(at - 1), 0.0f);
+               before = select(v > 0, here(max(at - 1, 0)), 0.0f);
     const Expr even = take_lanes(low, high, lanes_from([](int i) { return 2 * i; })),
                odd = take_lanes(low, high, lanes_from([](int i) { return 2 * i + 1; }));
     const Expr left =
@@ -135,13 +136,14 @@ class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
     const Expr height = in.dim(0).extent() / width;
     // dy in row i or the next, of vector v or one pixel further on.
     const auto given = [&](int down, int right) {
-      const Expr at = (i + down) * width + start_of(v);
+      const Expr at = (down == 0 ? i : min(i + 1, height - 1)) * width + start_of(v);
       const auto here = [&](const Expr& place) {
         const Expr value = pixel(place, n);
         return down == 0 ? value : select(i + 1 < height, value, 0.0f);
       };
       if (right == 0) return here(at + l);
-      const Expr next = select(start_of(v) + lanes < width, here(at + lanes), 0.0f);
+      const Expr last = in.dim(0).extent() - 1;
+      const Expr next = select(start_of(v) + lanes < width, here(min(at + lanes, last)), 0.0f);
       return take_lanes(here(at + l), next, lanes_from([](int lane) { return lane + 1; }));
     };
     // Pixels of odd columns are in two windows, so are those of odd rows.

@@ -2,6 +2,7 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_depth_in_place.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/lanes.h"
@@ -72,7 +73,10 @@ bool fits(const Spread& s) {
 }
 
 // Whether it is better so, where lanes along the rows are possible.
-bool is_better(const ConvConfig& c) { return !suits_rows(c) && is_square(forward_problem(c)); }
+bool is_better_for_weights(const ConvConfig& c) {
+  return !suits_rows(c) && is_square(forward_problem(c));
+}
+bool is_better(const ConvConfig& c) { return is_better_for_weights(c) && !is_in_place(c); }
 
 Spread forward(const ConvConfig& c) { return {forward_problem(c)}; }
 
@@ -149,18 +153,18 @@ Plan plan(const ConvConfig& c, const Spread& s, const ConvEpilogue& e) {
 }  // namespace
 
 bool is_grouped(const ConvConfig& c) {
-  return fits(forward(c)) && !suits_rows_but_for_weights(c) && (is_better(c) || !is_depthwise(c));
+  return fits(forward(c)) && (is_better(c) || !is_depthwise(c));
 }
 
 bool is_grouped_input_grad(const ConvConfig& c) {
-  return c.out_h() > 0 && c.out_w() > 0 && fits(input_grad(c)) && !suits_rows_but_for_weights(c) &&
+  return c.out_h() > 0 && c.out_w() > 0 && fits(input_grad(c)) &&
          (is_better(c) || !is_depthwise_input_grad(c));
 }
 
 bool is_grouped_weight_grad(const ConvConfig& c) {
   const Spread s = forward(c);
   return is_square(s.window) && fits(s) && c.out_h() * c.out_w() >= kLanes &&
-         (is_better(c) || !is_depthwise_weight_grad(c));
+         (is_better_for_weights(c) || !is_depthwise_weight_grad(c));
 }
 
 Plan plan_conv2d_grouped(const ConvConfig& c, const ConvEpilogue& e) {

@@ -69,14 +69,20 @@ TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
     const RegistersScope scope(registers);
     for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
     for (int64_t height : {4, 5, 6, 9}) check(make({2, 9, height, 28}, 18, 5, 1, 2, 1, 9));
-    for (int64_t width : {16, 23, 32}) check(make({2, 9, 9, width}, 9, 5, 1, 2, 1, 9));
+    for (int64_t width : {16, 17, 18, 23, 24, 25, 26, 31, 32}) {
+      check(make({2, 9, 9, width}, 9, 5, 1, 2, 1, 9));
+    }
   }
 }
 
 // A row to each vector, and two; squares that have a kernel, and others.
-TEST(Conv, DepthwiseSmallSquares) {
+TEST(Conv, DepthwiseInPlace) {
   check(make({2, 3, 14, 14}, 3, 3, 1, 1, 1, 3));
   check(make({2, 3, 7, 7}, 3, 3, 1, 1, 1, 3));
+  check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));
+  check(make({1, 2, 5, 18}, 2, 5, 1, 2, 1, 2));
+  check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2));
+  check(make({1, 1, 8, 34}, 1, 3, 2, 1, 1, 1));
 }
 
 TEST(ConvLarge, DepthwiseSmallSquares) {
@@ -86,8 +92,6 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
     check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
   }
 }
-
-TEST(Conv, DepthwiseHalves) { check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2)); }
 
 // Whole vectors of results, whole groups of four rows, and more.
 TEST(ConvLarge, DepthwiseHalves) {

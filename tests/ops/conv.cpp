@@ -199,10 +199,13 @@ void draw_conv(OpFamilies& table, Draw& draw) {
     if (draw.one_in(6)) c.padding[side] = draw.below(c.w[2 + side / 2] + 1);
   }
   int64_t extents[2];
+  // Squares that networks have, some of which have kernels of their own, and others.
+  const bool is_usual = draw.one_in(3);
+  const int64_t usual = draw.pick<int64_t>({6, 7, 8, 10, 12, 13, 14, 16, 28, 32, 56});
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t window = (c.w[2 + axis] - 1) * c.dilation[axis] + 1;
     const int64_t least = window - c.padding[2 * axis] - c.padding[2 * axis + 1];
-    extents[axis] = std::max<int64_t>({1, least, draw.extent(60)});
+    extents[axis] = std::max<int64_t>({1, least, is_usual ? usual : draw.extent(60)});
   }
   if (draw.one_in(2)) extents[1] = std::max(extents[1], extents[0]);
   // What it multiplies is bounded by halving what can be.

@@ -1,0 +1,174 @@
+#include "kernels/conv/conv_depth_in_place.h"
+
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_depth_operands.h"
+#include "kernels/lanes.h"
+#include "kernels/registers.h"
+#include "kernels/streaming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace depth;
+
+constexpr int64_t kVector = kLanes;
+
+// For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
+// which may go past it, are the better results.
+bool reads_rows(const ConvConfig& c, bool has_residual) {
+  const int64_t pixels = c.height * c.width * c.batch;
+  const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
+  return has_one_channel(c) && is_same(c, 3) && c.height >= kDepthRows && c.width >= kVector &&
+         c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
+}
+
+// The same for 5x5, without a kernel of lines. Windows of a row's last vector must not reach over
+// the row's begin, nor those of the one before over its end.
+bool is_5x5_of_rows(const ConvConfig& c) {
+  return has_one_channel(c) && is_same(c, 5) && c.height >= kDepthRows && c.width >= kVector &&
+         c.width <= kDepthRows5x5 && c.width != kVector + 1;
+}
+
+// Its weight gradient: 25 sums in registers, for each output channel on its own.
+bool has_5x5_weights(const ConvConfig& c) {
+  constexpr int64_t kMostOutputs = 8;
+  return is_5x5_of_rows(c) && has_wide_registers() && c.out_channels <= kMostOutputs * c.groups;
+}
+
+// For conv_depth_squares, of which the manifest has these.
+bool is_small_square(const ConvConfig& c) {
+  constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
+  return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
+         c.out_channels == c.groups && has_wide_registers() && c.height == c.width &&
+         std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
+}
+
+// For conv_depth_halves.
+bool is_halved(const ConvConfig& c) {
+  return c.in_channels == c.groups && c.out_channels == c.groups &&
+         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
+         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
+         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
+         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
+}
+
+// Weights of one window to a group.
+Operand windows(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
+}
+
+Operand flat_results(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
+}
+
+std::string squares_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const EpilogueOperands terms{e, {c.groups}};
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(
+      recorder, squares_kernel("conv_depth_squares", c),
+      {flat_planes(0, c), number(planes_of_group(c, 1)), number(is_flipped), windows(1, c)}, terms,
+      flat_planes(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_weight_squares(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(squares_kernel("conv_depth_weight_squares", c), DeviceClass::kCpu,
+                {flat_planes(1, c), flat_planes(0, c), windows(2, c)});
+  return recorder.finish();
+}
+
+std::string halves_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}", name, c.out_w() >= kVector ? kVector : kVector / 2);
+}
+
+Plan plan_halves(const ConvConfig& c, const ConvEpilogue& e) {
+  const EpilogueOperands terms{e, {c.groups}};
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(
+      recorder, halves_kernel("conv_depth_halves", c),
+      {number(c.out_w()), flat_planes(0, c), windows(1, c), number(planes_of_group(c, 1))}, terms,
+      flat_results(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_halves_grad(const ConvConfig& c) {
+  SourceRules rules = kDirectAccess;
+  rules.streams =
+      should_stream(DeviceClass::kCpu, c.batch * c.groups * c.height, c.width, kStreamedBytes);
+  Recorder recorder(rules);
+  recorder.call(halves_kernel("conv_depth_halves_grad", c), DeviceClass::kCpu,
+                {number(c.out_w()), flat_results(0, c), windows(1, c),
+                 number(planes_of_group(c, 1)), flat_planes(2, c)});
+  return recorder.finish();
+}
+
+// The kernel for rows of so many vectors, and its first arguments.
+std::string rows_kernel(const std::string& name, const ConvConfig& c) {
+  const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
+  const int64_t lanes = is_wide ? kVector : kVector / 2;
+  const char* window = c.kernel_w == 5 ? "_5x5" : "";
+  return fmt::format("{}{}_{}x{}", name, window, ceil_div(c.width, lanes), lanes);
+}
+std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
+  std::vector<HostArg> args;
+  for (int64_t rows = 1; rows <= kDepthRows; ++rows) args.push_back(number(rows * c.width));
+  args.push_back(flat_planes(in, c));
+  return args;
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const EpilogueOperands terms = terms_of(c, e);
+  std::vector<HostArg> args = rows_arguments(c, 0);
+  args.insert(args.end(), {number(planes_of_group(c, 1)), number(is_flipped), weights(1, c)});
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(recorder, rows_kernel("conv_depth_rows", c), args, terms,
+                     channel_planes(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_weight_rows(const ConvConfig& c) {
+  std::vector<HostArg> args = rows_arguments(c, 1);
+  args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
+  const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
+  Recorder recorder(kDirectAccess);
+  recorder.call(kernel, DeviceClass::kCpu, args);
+  return recorder.finish();
+}
+
+}  // namespace
+
+bool is_in_place(const ConvConfig& c, bool has_residual) {
+  return is_small_square(c) || is_halved(c) || is_5x5_of_rows(c) || reads_rows(c, has_residual);
+}
+
+bool is_in_place_weight_grad(const ConvConfig& c) {
+  return is_small_square(c) || has_5x5_weights(c) || reads_rows(c, false);
+}
+
+Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_small_square(c)) return plan_squares(c, e, false);
+  return is_halved(c) ? plan_halves(c, e) : plan_rows(c, e, false);
+}
+
+Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {
+  if (is_small_square(c)) return plan_squares(c, {}, true);
+  return is_halved(c) ? plan_halves_grad(c) : plan_rows(c, {}, true);
+}
+
+Plan plan_conv2d_weight_grad_in_place(const ConvConfig& c) {
+  return is_small_square(c) ? plan_weight_squares(c) : plan_weight_rows(c);
+}
+
+}  // namespace ballast::kernels
