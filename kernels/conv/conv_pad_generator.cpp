@@ -1,4 +1,5 @@
-// Planes with zeros around and between their elements, and sums of what strides laid apart.
+// Planes with zeros around and between their elements; and of what strides laid apart, sums, and
+// phases in order.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/shuffle.h"
 
