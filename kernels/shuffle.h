@@ -3,6 +3,7 @@
 
 #include <Halide.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,20 @@ inline Halide::Expr take_lanes(const Halide::Expr& a, const Halide::Expr& b,
   std::string name = "ballast_take_";
   for (int lane : lanes) name += "0123456789abcdefghijklmnopqrstuv"[lane];
   return Halide::Internal::Call::make(a.type(), name, {a, b}, Halide::Internal::Call::PureExtern);
+}
+
+// The same: lane i of so many is lane source(i).
+inline Halide::Expr take_lanes(const Halide::Expr& a, const Halide::Expr& b, int count,
+                               const std::function<int(int)>& source) {
+  std::vector<int> lanes;
+  for (int lane = 0; lane < count; ++lane) lanes.push_back(source(lane));
+  return take_lanes(a, b, lanes);
+}
+
+// Lanes of `a` and `b` in turns, from lane `first` of both on, `count` in all, as each of them has.
+inline Halide::Expr weave_lanes(const Halide::Expr& a, const Halide::Expr& b, int count,
+                                int first) {
+  return take_lanes(a, b, count, [=](int lane) { return first + lane / 2 + lane % 2 * count; });
 }
 
 // block(lane, row, others...), `side` lanes and rows of `bytes` each, transposed: `block` and the

@@ -60,11 +60,13 @@ bool are_channels_whole_tiles(const ConvConfig& c) {
   return are_whole_tiles(c.out_channels / c.groups, c.out_h() * c.out_w());
 }
 
+// Whether packing weights for tiles costs little beside what is multiplied.
+bool has_enough_pixels(const ConvConfig& c) { return c.batch * c.height * c.width >= 384; }
+
 // Whether a product whose lanes are pixels leaves many of them empty at the end of each plane, and
 // there are enough of them that packing weights costs little. Tiles of such 1x1 convolutions, on 2
 // cores of a Zen 4, in turns: 1024 to 256 channels of 14x14 1.24 times faster, 256 to 1024 1.11,
 // 2048 to 512 of 7x7 1.35; towards the input 1.07, 1.15 and 1.25.
-bool has_enough_pixels(const ConvConfig& c) { return c.batch * c.height * c.width >= 384; }
 bool has_small_planes(const ConvConfig& c) {
   constexpr int64_t kMostPixels = 256;
   const int64_t pixels = c.height * c.width;
@@ -166,9 +168,9 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_product(c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
     // planes, 1.03 to 1.4 times faster on a Zen 4, of few pixels up to 1.1 times slower.
-    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
-                               (c.in_channels > c.out_channels || has_small_planes(c)) &&
-                               has_enough_pixels(c);
+    const bool prefers_tiles =
+        device_class == DeviceClass::kCpu && has_wide_registers() &&
+        (c.in_channels > c.out_channels ? has_enough_pixels(c) : has_small_planes(c));
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);
   }

@@ -5,7 +5,6 @@
 #include "kernels/conv/conv_depth_operands.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/lanes.h"
-#include "kernels/registers.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -142,7 +141,7 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 
 bool suits_rows(const ConvConfig& c) {
   return is_in_place_weight_grad(c) ||
-         (is_3x3_step(c) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
+         (is_step(c, 3) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
 }
 
 bool is_depthwise(const ConvConfig& c) {
@@ -161,7 +160,7 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 bool is_depthwise_weight_grad(const ConvConfig& c) {
   if (is_in_place_weight_grad(c)) return true;
   // Other windows of a single channel are better off in tiles.
-  return has_one_channel(c) && (c.groups > 1 || is_3x3_step(c)) && c.width >= kVector &&
+  return has_one_channel(c) && (c.groups > 1 || is_step(c, 3)) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
          forward_blocks(c, kDepthRows).rows > 0;
 }
@@ -201,7 +200,7 @@ Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);
-  const std::string kernel = is_3x3_step(c) ? "conv_depth_weight_3x3" : "conv_depth_weight";
+  const std::string kernel = is_step(c, 3) ? "conv_depth_weight_3x3" : "conv_depth_weight";
   recorder.call(kernel, DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  number(c.top), number(c.left), number(1), number(1), number(blocks.pitch),

@@ -10,9 +10,7 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
 
-#include <functional>
 #include <string>
-#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -42,12 +40,6 @@ class HalvesGenerator : public Generator<Derived> {
   Expr pixel(const Expr& place, const Expr& image) {
     return in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1), g, image);
   }
-
-  std::vector<int> lanes_from(const std::function<int(int)>& source) const {
-    std::vector<int> lanes;
-    for (int lane = 0; lane < lane_count(); ++lane) lanes.push_back(source(lane));
-    return lanes;
-  }
 };
 
 class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
@@ -74,10 +66,9 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     };
     const Expr low = with_next(at + l), high = with_next(at + lanes + l),
                before = select(v > 0, here(max(at - 1, 0)), 0.0f);
-    const Expr even = take_lanes(low, high, lanes_from([](int i) { return 2 * i; })),
-               odd = take_lanes(low, high, lanes_from([](int i) { return 2 * i + 1; }));
-    const Expr left =
-        take_lanes(odd, before, lanes_from([&](int i) { return i == 0 ? lanes : i - 1; }));
+    const Expr even = take_lanes(low, high, lanes, [](int i) { return 2 * i; }),
+               odd = take_lanes(low, high, lanes, [](int i) { return 2 * i + 1; });
+    const Expr left = take_lanes(odd, before, lanes, [&](int i) { return i == 0 ? lanes : i - 1; });
     seen(l, kx, j, v, k, g, n) = mux(kx, {left, even, odd});
     Expr sum = 0.0f;
     for (int tap = 0; tap < kWindow * kWindow; ++tap) {
@@ -98,10 +89,7 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     set_mins(in, out);
     set_any_layout(weights);
     epilogue.set_layouts();
-    Stage stage = Func(out).update();
-    tile(stage.specialize(epilogue.is_plain()));
-    tile(stage.specialize(epilogue.has_residual == 0));
-    tile(stage);
+    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     for (Func func : {seen, sums}) {
       func.compute_at(out, part[2]).store_in(MemoryType::Register);
       func.bound_extent(l, lane_count()).vectorize(l);
@@ -144,7 +132,7 @@ class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
       if (right == 0) return here(at + l);
       const Expr last = in.dim(0).extent() - 1;
       const Expr next = select(start_of(v) + lanes < width, here(min(at + lanes, last)), 0.0f);
-      return take_lanes(here(at + l), next, lanes_from([](int lane) { return lane + 1; }));
+      return take_lanes(here(at + l), next, lanes, [](int lane) { return lane + 1; });
     };
     // Pixels of odd columns are in two windows, so are those of odd rows.
     const auto sum_of = [&](int rows, int columns) {
@@ -165,10 +153,7 @@ class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
     // What the vector before has written as a whole is not written again.
     part.where(start + lanes > 2 * vector * lanes);
     const auto sum = [&](int column) { return sums(part[0], column, row, vector, pair, g, n); };
-    const auto in_order = [&](int first) {
-      return take_lanes(sum(0), sum(1),
-                        lanes_from([&](int lane) { return first + lane / 2 + lane % 2 * lanes; }));
-    };
+    const auto in_order = [&](int first) { return weave_lanes(sum(0), sum(1), lanes, first); };
     const Expr place = unsafe_promise_clamped((2 * pair + row) * (2 * width) + start + part[0], 0,
                                               out.dim(0).extent() - 1);
     out(f, g, n) = undef<float>();

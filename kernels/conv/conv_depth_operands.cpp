@@ -8,15 +8,13 @@ bool are_all(int64_t wanted, std::initializer_list<int64_t> values) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
 }
 
-bool is_3x3_step(const ConvConfig& c) {
-  return are_all(3, {c.kernel_h, c.kernel_w}) &&
+bool is_step(const ConvConfig& c, int64_t window) {
+  return are_all(window, {c.kernel_h, c.kernel_w}) &&
          are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w});
 }
 
 bool is_same(const ConvConfig& c, int64_t window) {
-  return are_all(window, {c.kernel_h, c.kernel_w}) &&
-         are_all(1, {c.stride_h, c.stride_w, c.dilation_h, c.dilation_w}) &&
-         are_all(window / 2, {c.top, c.left, c.bottom, c.right});
+  return is_step(c, window) && are_all(window / 2, {c.top, c.left, c.bottom, c.right});
 }
 
 bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }

@@ -11,9 +11,9 @@
 namespace ballast::kernels::depth {
 
 bool are_all(int64_t wanted, std::initializer_list<int64_t> values);
-// 3x3 without strides and dilation.
-bool is_3x3_step(const ConvConfig& c);
-// A square window without strides and dilation, with results of the size of x; dx of one is one.
+// A square window without strides and dilation.
+bool is_step(const ConvConfig& c, int64_t window);
+// The same with results of the size of x; dx of one is one.
 bool is_same(const ConvConfig& c, int64_t window);
 bool has_one_channel(const ConvConfig& c);  // to a group, of x
 

@@ -88,21 +88,20 @@ class RowsGenerator : public Generator<Derived> {
     // `apart` columns to the right.
     const auto aside = [&](int apart) {
       const int lanes = lane_count();
-      std::vector<int> shifted;  // of two vectors
-      for (int lane = 0; lane < lanes; ++lane) {
-        shifted.push_back(lane + apart + (apart < 0 ? lanes : 0));
-      }
+      const auto shifted = [=](const Expr& a, const Expr& b) {
+        return take_lanes(a, b, lanes,
+                          [=](int lane) { return lane + apart + (apart < 0 ? lanes : 0); });
+      };
       if (apart < 0) {
-        const Expr of_others =
-            has_cheap_loads()
-                ? at(x + apart)
-                : select(v < last, take_lanes(at(x - lanes), at(x), shifted), at(x + apart));
-        return select(v == 0, take_lanes(Expr(0.0f), at(x), shifted), of_others);
+        const Expr of_others = has_cheap_loads()
+                                   ? at(x + apart)
+                                   : select(v < last, shifted(at(x - lanes), at(x)), at(x + apart));
+        return select(v == 0, shifted(Expr(0.0f), at(x)), of_others);
       }
-      const Expr of_others = has_cheap_loads() ? at(x + apart)
-                                               : select(v == last - 1, at(x + apart),
-                                                        take_lanes(at(x), at(x + lanes), shifted));
-      return select(v == last, take_lanes(at(x), Expr(0.0f), shifted), of_others);
+      const Expr of_others =
+          has_cheap_loads() ? at(x + apart)
+                            : select(v == last - 1, at(x + apart), shifted(at(x), at(x + lanes)));
+      return select(v == last, shifted(at(x), Expr(0.0f)), of_others);
     };
     Expr seen = at(x);
     for (int apart = -reach(); apart <= reach(); ++apart) {
@@ -139,10 +138,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
     set_mins(in, out);
     set_any_layout(weights);
     epilogue.set_layouts();
-    Stage stage = Func(out).update();
-    tile(stage.specialize(epilogue.is_plain()));
-    tile(stage.specialize(epilogue.has_residual == 0));
-    tile(stage);
+    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     sums.compute_at(out, part[2]).store_in(MemoryType::Register);
     sums.bound_extent(l, lane_count()).bound_extent(i, kRows).vectorize(l).unroll(i);
     // Tap by tap for all four rows: a sum waits four cycles for the one before.

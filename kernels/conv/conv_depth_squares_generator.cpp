@@ -56,19 +56,13 @@ class SquaresGenerator : public Generator<Derived> {
   int row_of(int v, int lane) const { return side() - rows() * (vectors() - v) + lane / pitch(); }
   int column_of(int lane) const { return lane % pitch() - (pitch() - side()); }
 
-  static std::vector<int> lanes_from(const std::function<int(int)>& source) {
-    std::vector<int> lanes;
-    for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(source(lane));
-    return lanes;
-  }
-
   // Vector v of a plane, from what lies there.
   Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
     const auto spread = [&](int vector, int start) {
-      return take_lanes(pixels, Expr(0.0f), lanes_from([&](int lane) {
-                          const int row = row_of(vector, lane), column = column_of(lane);
-                          return row < 0 || column < 0 ? kZero : row * side() + column - start;
-                        }));
+      return take_lanes(pixels, Expr(0.0f), kLanes, [&](int lane) {
+        const int row = row_of(vector, lane), column = column_of(lane);
+        return row < 0 || column < 0 ? kZero : row * side() + column - start;
+      });
     };
     const Expr any = rows() == 1 ? select(l < kLanes - side(), 0.0f, pixels)
                                  : spread(vectors() - 1, plane() - kLanes);
@@ -80,13 +74,13 @@ class SquaresGenerator : public Generator<Derived> {
     const auto lane_of = [&](int row, int column) {
       return (row + rows() * vectors() - side()) * pitch() + pitch() - side() + column;
     };
-    const auto first = lanes_from([&](int lane) { return lane_of(lane / side(), lane % side()); });
-    const auto dense = lanes_from([&](int lane) {
+    const auto first = [&](int lane) { return lane_of(lane / side(), lane % side()); };
+    const auto dense = [&](int lane) {
       const int place = std::max(plane() - kLanes + lane, plane() - rows() * side());
       return lane_of(place / side(), place % side()) % kLanes;
-    });
-    const Expr any = rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), dense);
-    return select(v == 0, take_lanes(vector(v), vector(v + 1), first), any);
+    };
+    const Expr any = rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), kLanes, dense);
+    return select(v == 0, take_lanes(vector(v), vector(v + 1), kLanes, first), any);
   }
 
   // `sum` with the product of `weight` and what the tap so many columns and rows away sees from
@@ -102,19 +96,18 @@ class SquaresGenerator : public Generator<Derived> {
     Expr seen = at(from);
     if (!is_whole) {
       seen = take_lanes(select(is_outside(from), 0.0f, at(from)),
-                        select(is_outside(from + 1), 0.0f, at(from + 1)),
-                        lanes_from([&](int lane) { return lane + pitch(); }));
+                        select(is_outside(from + 1), 0.0f, at(from + 1)), kLanes,
+                        [&](int lane) { return lane + pitch(); });
     }
     if (right != 0 && std::abs(right) <= pitch() - side()) {  // zeros come around
-      seen = take_lanes(seen, seen,
-                        lanes_from([&](int lane) { return (lane + right + kLanes) % kLanes; }));
+      seen = take_lanes(seen, seen, kLanes,
+                        [&](int lane) { return (lane + right + kLanes) % kLanes; });
     } else if (right != 0) {
-      seen = take_lanes(seen, Expr(0.0f), lanes_from([&](int lane) {
-                          const int column = column_of(lane);
-                          const bool exists =
-                              column >= 0 && column + right >= 0 && column + right < side();
-                          return exists ? lane + right : kZero;
-                        }));
+      seen = take_lanes(seen, Expr(0.0f), kLanes, [&](int lane) {
+        const int column = column_of(lane);
+        const bool exists = column >= 0 && column + right >= 0 && column + right < side();
+        return exists ? lane + right : kZero;
+      });
     }
     const Expr more = fma_f32(seen, weight, sum);
     return is_whole ? select(is_outside(from), sum, more) : more;
@@ -156,10 +149,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
     set_mins(in, out);
     set_any_layout(weights);
     epilogue.set_layouts();
-    Stage stage = Func(out).update();
-    tile(stage.specialize(epilogue.is_plain()));
-    tile(stage.specialize(epilogue.has_residual == 0));
-    tile(stage);
+    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     for (Func func : {row, sums}) {
       func.compute_at(out, gi).store_in(MemoryType::Register);
       func.bound(l, 0, kLanes).bound(v, 0, vectors()).vectorize(l).unroll(v);

@@ -4,7 +4,6 @@
 #include "kernels/shuffle.h"
 
 #include <string>
-#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -112,11 +111,7 @@ class ConvWeave : public Generator<ConvWeave> {
     part = RDom(0, count, 0, 2, 0, (across + count - 1) / count, "part");
     const Expr first = min(part.z * count, across - count);  // the last vectors move inwards
     const auto phase = [&](int which) { return phases(first + part.x, yq, which, yr, p); };
-    const auto half = [&](int begin) {
-      std::vector<int> order;
-      for (int lane = 0; lane < count; ++lane) order.push_back(begin + lane / 2 + lane % 2 * count);
-      return take_lanes(phase(0), phase(1), order);
-    };
+    const auto half = [&](int begin) { return weave_lanes(phase(0), phase(1), count, begin); };
     dx(x, yr, yq, p) = undef<float>();
     dx(2 * first + part.y * count + part.x, yr, yq, p) =
         select(part.y == 0, half(0), half(count / 2));

@@ -43,6 +43,15 @@ struct EpilogueInputs {
     return select(has_relu != 0 && le(value, 0.0f), 0.0f, value);
   }
 
+  // Schedules `stage`, which stores the results, with kernels of their own for sums as they are,
+  // and for what reads no residual.
+  template <class Schedule>
+  void specialize(Halide::Stage stage, const Schedule& schedule) const {
+    schedule(stage.specialize(is_plain()));
+    schedule(stage.specialize(has_residual == 0));
+    schedule(stage);
+  }
+
   void set_layouts() {
     set_any_layout(bias, scale, shift);
     set_mins(residual);

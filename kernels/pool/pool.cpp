@@ -60,8 +60,9 @@ void call(Recorder& recorder, DeviceClass device_class, const std::string& kerne
 
 Operand f32(uint32_t slot, const Shape& shape) { return dense_operand(slot, DType::kF32, shape); }
 
+constexpr int64_t kPairs = 8, kFewPairs = 4;  // windows of a step of pool_pairs
+
 // Windows of 2 x 2 side by side, enough of them for vectors: see pool_pairs_generator.cpp.
-constexpr int64_t kPairs = 8, kFewPairs = 4;  // windows of a step
 bool is_pairs(DeviceClass device_class, const PoolConfig& c) {
   return device_class == DeviceClass::kCpu && c.kernel_h == 2 && c.kernel_w == 2 &&
          c.stride_h == 2 && c.stride_w == 2 && c.dilation_h == 1 && c.dilation_w == 1 &&

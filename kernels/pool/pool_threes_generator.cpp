@@ -117,13 +117,6 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
     return fold(values);
   }
 
-  // Lane l is lane place(l) of `a` followed by `b`.
-  Expr take(const Expr& a, const Expr& b, const std::function<int(int)>& place) const {
-    std::vector<int> places;
-    for (int lane = 0; lane < lanes; ++lane) places.push_back(place(lane));
-    return take_lanes(a, b, places);
-  }
-
   // Where vector j of columns begins. Two apart: two vectors from the first tap on, and one that
   // ends with the last tap. Side by side: a vector for each tap. All inside of x.
   Expr begin_of(const Expr& j) const {
@@ -141,9 +134,11 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
     const auto odd = [&](int lane) { return 2 * lane + 1; };
     const auto before = [&](int lane) { return lanes - 1 + lane; };
     const auto after = [&](int lane) { return lane < lanes - 1 ? lane + 1 : 2 * lanes - 1; };
-    const Expr evens = take(low, high, even), odds = take(low, high, odd);
-    return {select(is_late(), take(outside, odds, before), evens), select(is_late(), evens, odds),
-            select(is_late(), odds, take(evens, select(is_early(), outside, end), after))};
+    const Expr evens = take_lanes(low, high, lanes, even), odds = take_lanes(low, high, lanes, odd);
+    return {
+        select(is_late(), take_lanes(outside, odds, lanes, before), evens),
+        select(is_late(), evens, odds),
+        select(is_late(), odds, take_lanes(evens, select(is_early(), outside, end), lanes, after))};
   }
 
   std::vector<Expr> taps_beside() const {
@@ -151,8 +146,8 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
     const Expr middle = column(1), outside = none();
     const auto before = [&](int lane) { return lanes - 1 + lane; };
     const auto after = [&](int lane) { return lane + 1; };
-    return {select(is_late(), take(outside, middle, before), column(0)), middle,
-            select(is_early(), take(middle, outside, after), column(2))};
+    return {select(is_late(), take_lanes(outside, middle, lanes, before), column(0)), middle,
+            select(is_early(), take_lanes(middle, outside, lanes, after), column(2))};
   }
 
   Expr average_of(const Expr& total, const Expr& window, const Expr& row) const {

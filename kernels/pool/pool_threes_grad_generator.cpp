@@ -169,8 +169,8 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
                     value);
     };
     const Expr low = vector(begin + l), high = vector(begin + lanes + l);
-    const Expr evens = take(low, high, [](int lane) { return 2 * lane; }),
-               odds = take(low, high, [](int lane) { return 2 * lane + 1; });
+    const Expr evens = take_lanes(low, high, lanes, [](int lane) { return 2 * lane; }),
+               odds = take_lanes(low, high, lanes, [](int lane) { return 2 * lane + 1; });
     const Expr before = pixel(of, max(begin - 1, 0)),
                after = pixel(of, min(begin + wide, last_column()));
     const Expr is_between = begins_between(begin);
@@ -266,11 +266,8 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     const auto sum = [&](int of_between) { return Expr(sums(l, of_between, i, v, k, p)); };
     const Expr is_odd = begins_between(column_of(v));
     const Expr even = select(is_odd, sum(1), sum(0)), odd = select(is_odd, sum(0), sum(1));
-    const auto in_turns = [&](int first) {
-      const int width = lanes;
-      return take(even, odd, [=](int lane) { return first + lane / 2 + lane % 2 * width; });
-    };
-    woven(l, j, i, v, k, p) = select(j == 0, in_turns(0), in_turns(lanes / 2));
+    woven(l, j, i, v, k, p) =
+        select(j == 0, weave_lanes(even, odd, lanes, 0), weave_lanes(even, odd, lanes, lanes / 2));
     step = RDom({{0, lanes}, {0, 2}, {0, 2}, {0, (columns + wide - 1) / wide}, {0, (rows + 1) / 2}},
                 "step");
     const Expr first = row_of(step[4]), second = first + 1;
@@ -292,16 +289,9 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
         .never_partition_all();
   }
 
-  // Lane l is lane place(l) of `a` followed by `b`.
-  Expr take(const Expr& a, const Expr& b, const std::function<int(int)>& place) const {
-    std::vector<int> places;
-    for (int lane = 0; lane < lanes; ++lane) places.push_back(place(lane));
-    return take_lanes(a, b, places);
-  }
-
   // Lane l is lane `first` + l of them.
   Expr moved(const Expr& a, const Expr& b, int first) const {
-    return take(a, b, [=](int lane) { return first + lane; });
+    return take_lanes(a, b, lanes, [=](int lane) { return first + lane; });
   }
 
   Var x{"x"}, y{"y"}, p{"p"}, l{"l"}, j{"j"}, i{"i"}, v{"v"}, k{"k"};
