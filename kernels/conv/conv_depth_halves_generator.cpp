@@ -59,17 +59,15 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
       return select(j == 0, select(k > 0, value, 0.0f), value);
     };
     const int lanes = lane_count();
-    // Asks for what the next group sees there, in the next plane's after the last.
-    const auto with_next = [&](const Expr& place) {
-      const Expr next = pixel(place + 2 * kRows * (2 * width), n);
-      return select(j == 0, here(place), with_prefetch(here(place), next));
-    };
-    const Expr low = with_next(at + l), high = with_next(at + lanes + l),
+    const Expr low = here(at + l), high = here(at + lanes + l),
                before = select(v > 0, here(max(at - 1, 0)), 0.0f);
     const Expr even = take_lanes(low, high, lanes, [](int i) { return 2 * i; }),
                odd = take_lanes(low, high, lanes, [](int i) { return 2 * i + 1; });
     const Expr left = take_lanes(odd, before, lanes, [&](int i) { return i == 0 ? lanes : i - 1; });
-    seen(l, kx, j, v, k, g, n) = mux(kx, {left, even, odd});
+    // One of them asks for what the next group sees there, in the next plane's after the last.
+    const auto next = [&](const Expr& place) { return pixel(place + 2 * kRows * (2 * width), n); };
+    const Expr asking = with_prefetch(with_prefetch(even, next(at + l)), next(at + lanes + l));
+    seen(l, kx, j, v, k, g, n) = mux(kx, {left, select(j == 0, even, asking), odd});
     Expr sum = 0.0f;
     for (int tap = 0; tap < kWindow * kWindow; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
