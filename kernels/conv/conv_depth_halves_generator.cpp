@@ -1,23 +1,28 @@
 // Depthwise 3x3 of stride 2 behind a zero in front of each row and column, on CPUs, where planes
 // have an even number of rows and columns, so that windows end with them: nothing is copied, and no
-// zeros are multiplied but those at two edges. The bits of conv_depth.
+// zeros are multiplied but those at two edges. y and dx have the bits of conv_depth.
 //
-//   conv_depth_halves       y: a row's pixels are loaded in order and parted into even and odd ones
-//   conv_depth_halves_grad  dx: even and odd pixels from 1, 2, 2 or 4 taps, and laid in order
+//   conv_depth_halves         y: a row's pixels are loaded in order and parted into even and odd
+//   ones conv_depth_halves_grad    dx: even and odd pixels from 1, 2, 2 or 4 taps, and laid in
+//   order conv_depth_halves_weight  dw: sums over pixels in a vector of sums per tap, folded at the
+//   end
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"
+#include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
 
-constexpr int kWindow = 3, kRows = kDepthRows;
+constexpr int kWindow = 3, kTaps = kWindow * kWindow, kRows = kDepthRows;
 
 template <class Derived>
 class HalvesGenerator : public Generator<Derived> {
@@ -28,10 +33,9 @@ class HalvesGenerator : public Generator<Derived> {
  protected:
   int lane_count() const { return lanes_of_vector; }
 
-  GeneratorInput<int> width{"width"};                   // of y and dy: at least a vector
-  GeneratorInput<Buffer<float, 3>> in{"in"};            // (a plane's pixels, g, n)
-  GeneratorInput<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
-  Var l{"l"}, g{"g"}, n{"n"};
+  GeneratorInput<int> width{"width"};         // of y and dy: at least a vector
+  GeneratorInput<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
+  Var l{"l"}, kx{"kx"}, j{"j"}, v{"v"}, k{"k"}, g{"g"}, n{"n"};
 
   // The last vector of a row of y or dy moves inwards.
   Expr vectors() { return (width + lane_count() - 1) / lane_count(); }
@@ -40,19 +44,18 @@ class HalvesGenerator : public Generator<Derived> {
   Expr pixel(const Expr& place, const Expr& image) {
     return in(unsafe_promise_clamped(place, 0, in.dim(0).extent() - 1), g, image);
   }
-};
 
-class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
- public:
-  Input<int> planes{"planes"};  // of a work-group
-  EpilogueInputs<1, 3> epilogue;
-  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
+  // Of `height` rows of results the first of group k; the last group ends with them.
+  Expr groups(const Expr& height) { return (height + kRows - 1) / kRows; }
+  Expr first_of(const Expr& group, const Expr& height) {
+    return min(group * kRows, height - kRows);
+  }
 
-  void generate() {
-    const Expr height = out.dim(0).extent() / width, groups = (height + kRows - 1) / kRows;
-    const auto first_of = [&](const Expr& k) { return min(k * kRows, height - kRows); };
-    // What the windows of vector v see of row j, of those from one before the group's on.
-    const Expr first = 2 * first_of(k), row = select(j == 0, max(first - 1, 0), first + j - 1),
+  // What the windows of vector v see of x's row j, of those from one before group k's on, for
+  // `height` rows of results: at (l, kx, j, v, k, g, n).
+  Func see_rows(const Expr& height) {
+    const Expr first = 2 * first_of(k, height),
+               row = select(j == 0, max(first - 1, 0), first + j - 1),
                at = row * (2 * width) + 2 * start_of(v);
     const auto here = [&](const Expr& place) {
       const Expr value = pixel(place, n);
@@ -67,17 +70,38 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     // One of them asks for what the next group sees there, in the next plane's after the last.
     const auto next = [&](const Expr& place) { return pixel(place + 2 * kRows * (2 * width), n); };
     const Expr asking = with_prefetch(with_prefetch(even, next(at + l)), next(at + lanes + l));
+    Func seen("seen");
     seen(l, kx, j, v, k, g, n) = mux(kx, {left, select(j == 0, even, asking), odd});
+    return seen;
+  }
+
+  void keep_rows(Func seen, const LoopLevel& level) {
+    seen.compute_at(level).store_in(MemoryType::Register);
+    seen.bound_extent(l, lane_count()).bound(kx, 0, kWindow).bound(j, 0, 2 * kRows + 1);
+    seen.vectorize(l).unroll(kx).unroll(j);
+  }
+};
+
+class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
+ public:
+  Input<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
+  Input<int> planes{"planes"};                 // of a work-group
+  EpilogueInputs<1, 3> epilogue;
+  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
+
+  void generate() {
+    const Expr height = out.dim(0).extent() / width;
+    seen = see_rows(height);
     Expr sum = 0.0f;
-    for (int tap = 0; tap < kWindow * kWindow; ++tap) {
+    for (int tap = 0; tap < kTaps; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
       sum = fma_f32(seen(l, x, 2 * i + y, v, k, g, n), weights(x, y, g), sum);
     }
     sums(l, i, v, k, g, n) = sum;
-    part = RDom({{0, lanes}, {0, kRows}, {0, vectors()}, {0, groups}}, "part");
-    const Expr place =
-        unsafe_promise_clamped((first_of(part[3]) + part[1]) * width + start_of(part[2]) + part[0],
-                               0, out.dim(0).extent() - 1);
+    part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors()}, {0, groups(height)}}, "part");
+    const Expr place = unsafe_promise_clamped(
+        (first_of(part[3], height) + part[1]) * width + start_of(part[2]) + part[0], 0,
+        out.dim(0).extent() - 1);
     const Expr value = sums(part[0], part[1], part[2], part[3], g, n);
     out(f, g, n) = undef<float>();
     out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
@@ -88,12 +112,9 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     set_any_layout(weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
-    for (Func func : {seen, sums}) {
-      func.compute_at(out, part[2]).store_in(MemoryType::Register);
-      func.bound_extent(l, lane_count()).vectorize(l);
-    }
-    seen.bound(kx, 0, kWindow).bound(j, 0, 2 * kRows + 1).unroll(kx).unroll(j);
-    sums.bound(i, 0, kRows).unroll(i);
+    keep_rows(seen, LoopLevel(out, part[2]));
+    sums.compute_at(out, part[2]).store_in(MemoryType::Register);
+    sums.bound_extent(l, lane_count()).vectorize(l).bound(i, 0, kRows).unroll(i);
   }
 
  private:
@@ -107,15 +128,16 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
         .never_partition_all();
   }
 
-  Var f{"f"}, kx{"kx"}, j{"j"}, i{"i"}, v{"v"}, k{"k"}, gi{"gi"};
-  Func seen{"seen"}, sums{"sums"};
+  Var f{"f"}, i{"i"}, gi{"gi"};
+  Func seen, sums{"sums"};
   RDom part;
 };
 
 class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
  public:
-  Input<int> planes{"planes"};          // of a work-group
-  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
+  Input<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
+  Input<int> planes{"planes"};                 // of a work-group
+  Output<Buffer<float, 3>> out{"out"};         // (a plane's pixels, g, n)
 
   void generate() {
     const int lanes = lane_count();
@@ -177,8 +199,63 @@ class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
   }
 
  private:
-  Var f{"f"}, c{"c"}, r{"r"}, i{"i"}, v{"v"}, gi{"gi"};
+  Var f{"f"}, c{"c"}, r{"r"}, i{"i"}, gi{"gi"};
   Func sums{"sums"};
+  RDom part;
+};
+
+class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
+ public:
+  Input<Buffer<float, 3>> dy{"dy"};   // (a plane's pixels, g, n)
+  Output<Buffer<float, 3>> dw{"dw"};  // (kx, ky, g)
+
+  void generate() {
+    const Expr height = dy.dim(0).extent() / width;
+    seen = see_rows(height);
+    // What the vector or the group before has taken is zero.
+    const Expr row = first_of(k, height) + i, column = start_of(v) + l,
+               is_new = row >= k * kRows && column >= v * lane_count();
+    const Expr place = unsafe_promise_clamped(row * width + column, 0, dy.dim(0).extent() - 1);
+    given(l, i, v, k, g, n) = select(is_new, dy(place, g, n), 0.0f);
+
+    part = RDom({{0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}}, "part");
+    std::vector<Expr> lane_sums;
+    sums(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const int x = tap % kWindow, y = tap / kWindow;
+      Expr sum = sums(l, g)[tap];
+      for (int row = 0; row < kRows; ++row) {
+        sum = fma_f32(seen(l, x, 2 * row + y, part[0], part[1], g, part[2]),
+                      given(l, row, part[0], part[1], g, part[2]), sum);
+      }
+      lane_sums.push_back(sum);
+    }
+    sums(l, g) = Tuple(lane_sums);
+    fold.emplace(sums, lane_count(), std::vector<Var>{g}, [](const auto& a, const auto& b) {
+      std::vector<Expr> added;
+      for (size_t tap = 0; tap < a.size(); ++tap) added.push_back(strict_float(a[tap] + b[tap]));
+      return added;
+    });
+    dw(kx, ky, g) = mux(ky * kWindow + kx, fold->total());
+  }
+
+  void schedule() {
+    set_mins(in, dy);
+    set_any_layout(dw);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kWindow);
+    Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
+    fold->keep(dw, g);
+    sums.store_in(MemoryType::Register);
+    sums.update().reorder(l, part[0], part[1], part[2], g).vectorize(l).never_partition_all();
+    keep_rows(seen, LoopLevel(sums, part[0]));
+    given.compute_at(sums, part[0]).store_in(MemoryType::Register);
+    given.bound_extent(l, lane_count()).bound(i, 0, kRows).vectorize(l).unroll(i);
+  }
+
+ private:
+  Var i{"i"}, ky{"ky"};
+  Func seen, given{"given"}, sums{"sums"};
+  std::optional<LaneFold> fold;
   RDom part;
 };
 
@@ -187,3 +264,4 @@ class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthHalves, conv_depth_halves)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthHalvesGrad, conv_depth_halves_grad)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthHalvesWeight, conv_depth_halves_weight)

@@ -113,6 +113,13 @@ Plan plan_halves_grad(const ConvConfig& c) {
   return recorder.finish();
 }
 
+Plan plan_weight_halves(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(halves_kernel("conv_depth_halves_weight", c), DeviceClass::kCpu,
+                {number(c.out_w()), flat_planes(1, c), flat_results(0, c), windows(2, c)});
+  return recorder.finish();
+}
+
 // The kernel for rows of so many vectors, and its first arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
   const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
@@ -154,7 +161,7 @@ bool is_in_place(const ConvConfig& c, bool has_residual) {
 }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
-  return is_small_square(c) || has_5x5_weights(c) || reads_rows(c, false);
+  return is_small_square(c) || is_halved(c) || has_5x5_weights(c) || reads_rows(c, false);
 }
 
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
@@ -168,7 +175,8 @@ Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_in_place(const ConvConfig& c) {
-  return is_small_square(c) ? plan_weight_squares(c) : plan_weight_rows(c);
+  if (is_small_square(c)) return plan_weight_squares(c);
+  return is_halved(c) ? plan_weight_halves(c) : plan_weight_rows(c);
 }
 
 }  // namespace ballast::kernels
