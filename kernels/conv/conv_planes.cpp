@@ -3,6 +3,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_tiles.h"
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
 
@@ -106,7 +107,8 @@ bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.outputs, pixels);
   const bool is_filled = 8 * p.outputs >= 7 * ceil_div(p.outputs, tile.lanes()) * tile.lanes();
-  if (!is_filled || !tile.is_fast()) return false;
+  const bool is_fast = tile.is_fast() || row_of_tile(p.outputs, p.out_h, p.out_w, p.stride_w) > 1;
+  if (!is_filled || !is_fast) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
   };

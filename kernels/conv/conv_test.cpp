@@ -33,6 +33,7 @@ TEST(Conv, SmallShapes) {
   check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
   check(make({1, 2, 4, 33}, 2, 3, 1, 1, 1, 2));
   check(make({1, 2, 3, 17}, 9, 2, 1, 1));       // tiles, padded planes
+  check(make({1, 6, 4, 10}, 14, 3));            // tiles of pixels side by side
   check(make({1, 4, 4, 6}, 5, 1, 2));           // an input gradient that is gathered
   check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
   check(make({1, 9, 5, 4}, 9, 3, 1, 1, 1, 9));  // depthwise with channels in the lanes
@@ -150,6 +151,17 @@ TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({8, 19, 7, 7}, 200, 1));
   check(make({9, 19, 9, 13}, 256, 3, 2, 1));
   check(make({10, 9, 9, 8}, 150, 4, 3));
+}
+
+// Pixels of a row side by side: one to four such to a row, an odd number of them, of one image and
+// several, in several blocks.
+TEST(ConvLarge, TilesOfRows) {
+  check(make({4, 6, 14, 14}, 16, 5));
+  check(make({5, 6, 5, 12}, 15, 3));
+  check(make({2, 24, 6, 10}, 32, 3, 1, 0, 1, 2));
+  check(make({2, 6, 30, 58}, 14, 3));
+  check(make({3, 11, 7, 24}, 16, 3, 1, 1));
+  check(make({2, 6, 13, 44}, 16, 3, 1, 1, 2));
 }
 
 // Towards the input with strides that divide x: of phases in rows of whole vectors, halves, and

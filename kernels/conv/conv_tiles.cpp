@@ -38,18 +38,20 @@ int64_t images_of_block(const Problem& p, int64_t panels) {
   return images;
 }
 
-// How a plane is shared out: blocks of one size, of which the last moves inwards, in tiles.
+// How a plane is shared out: blocks of one size, whole rows of tiles, of which the last moves
+// inwards, in tiles.
 struct Blocks {
   int64_t pixels, count;
 };
-Blocks blocks_of(const Problem& p, const ConvTile& tile, int64_t panels) {
+Blocks blocks_of(const Problem& p, const ConvTile& tile, int64_t row, int64_t panels) {
   constexpr int64_t kShort = 48, kMost = 144, kGroups = 32;
   const int64_t most = kMost / tile.broadcast * tile.broadcast, all = p.pixels();
   const int64_t parts = p.batch * p.groups * panels;
   Blocks best{all, 1};
   int64_t least = 0;
   for (int64_t count = ceil_div(all, most); count <= ceil_div(all, kShort); ++count) {
-    const int64_t pixels = ceil_div(all, count), tiles = count * ceil_div(pixels, tile.broadcast);
+    const int64_t pixels = ceil_div(all, count * row) * row,
+                  tiles = count * ceil_div(pixels, tile.broadcast);
     // A block reads all weights, which is the work of some pixels.
     const int64_t work = tiles * tile.broadcast + count;
     const bool is_first = least == 0, is_few = best.count * parts < kGroups;
@@ -103,17 +105,20 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
   ConvTile tile = choose_conv_tile(p.lanes, p.pixels());
   // Pointers to twelve pixels and to two vectors of weights do not fit into registers.
   if (tile.vectors == 2) tile.broadcast = 8;
+  const int64_t row = row_of_tile(p.lanes, p.out_h, p.out_w, p.stride_w);
+  if (row > 1) tile = {2 * row, 1, tile.fma_ns};
   const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.order);
   const int64_t panels = packed.panels;
   const Operand& weights = packed.operand;
   const Operand channels = pack_channels(recorder, scratch, p, panels * tile.lanes(), weights);
   const int64_t images = images_of_block(p, panels);
-  const Blocks blocks = images > 1 ? Blocks{images * p.pixels(), 1} : blocks_of(p, tile, panels);
+  const Blocks blocks =
+      images > 1 ? Blocks{images * p.pixels(), 1} : blocks_of(p, tile, row, panels);
   const Operand in{p.in.slot,
                    DType::kF32,
-                   {images * p.in.image, p.in.plane * p.channels, p.groups, p.batch / images},
-                   {1, 1, p.in.plane * p.channels, images * p.in.image},
-                   {-p.first_place, 0, 0, 0}};
+                   {images * p.in.image, row, p.in.plane * p.channels, p.groups, p.batch / images},
+                   {1, 1, 1, p.in.plane * p.channels, images * p.in.image},
+                   {-p.first_place, 0, 0, 0, 0}};
   const Operand out = with_images(p.out, images);
   const Chunk chunk = chunk_of(p);
   const std::string kernel = fmt::format("conv_tiles_{}x{}{}", tile.broadcast, tile.vectors,
@@ -166,6 +171,15 @@ Problem problem_of(const ConvConfig& c, const EpilogueOperands& terms) {
 }
 
 }  // namespace
+
+int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stride_w) {
+  if (!has_wide_registers() || channels > kLanes || stride_w != 1) return 1;
+  if (out_h * out_w < kLanes) return 1;
+  for (int64_t row : {14, 12, 10, 8}) {
+    if (out_w % row == 0) return row;
+  }
+  return 1;
+}
 
 Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
   Problem p = problem_of(c, {e, {c.out_channels}});

@@ -9,6 +9,10 @@ namespace ballast::kernels {
 constexpr int kTilesPixels = 216;  // of a block, in whole tiles
 constexpr int kTilesTaps = 512;    // of a chunk
 
+// Pixels of a row of results that a tile takes side by side where their channels fill just a
+// vector: a part of `out_w` that there is a kernel for, or 1.
+int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stride_w);
+
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
 // For strides that divide x's extents, so that no zeros between the strides are multiplied. Each

@@ -1,6 +1,8 @@
 // Convolution in register tiles on CPUs: one work-item computes tiles of `pixels` x 16 `vectors`
 // channels of the result. x is only read as broadcast scalars, so its strides, and those of the
-// result, are free; the weights come in vectors of 16 output channels, packed by conv_pack:
+// result, are free; the weights come in vectors of 16 output channels, packed by conv_pack. With
+// `row` pixels of a row side by side, as many as a row is cut into, a pointer serves them all: one
+// for each pixel would be more than there are registers, where channels fill just a vector.
 //
 //   conv_pad    puts zeros around x (or between the elements of dy)
 //   conv_pack   weights as [panel][tap][vector][lane]
@@ -26,6 +28,7 @@ class ConvTiles : public Generator<ConvTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> pixels{"pixels", 6};
   GeneratorParam<int> vectors{"vectors", 4};
+  GeneratorParam<int> row{"row", 1};  // pixels of a row, of which blocks are multiples
   GeneratorParam<bool> dense_store{"dense_store", true};  // planes have a whole vector
 
   // A window's row is step_h from the next, a channel `plane`.
@@ -39,7 +42,8 @@ class ConvTiles : public Generator<ConvTiles> {
   // windows are.
   Input<int> chunk_w{"chunk_w"}, chunk_h{"chunk_h"}, chunk_channels{"chunk_channels"};
   // n: where there are several images to a block, that of blocks.
-  Input<Buffer<float, 4>> in{"in"};  // (first place of a window, place from there, group, n)
+  // (first place of a window, pixel of a row and place from there, group, n)
+  Input<Buffer<float, 5>> in{"in"};
   Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
   Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)
   Input<Buffer<float, 5>> residual{"residual"};
@@ -55,8 +59,8 @@ class ConvTiles : public Generator<ConvTiles> {
 
   void schedule() {
     set_mins(residual, out);
-    for (int d = 1; d < 4; ++d) in.dim(d).set_min(0);  // the first places may be passed over
-    in.dim(1).set_stride(1);
+    for (int d = 1; d < 5; ++d) in.dim(d).set_min(0);  // the first places may be passed over
+    for (int d : {1, 2}) in.dim(d).set_stride(1);
     weights.dim(0).set_bounds(0, kLanes).set_stride(1);
     weights.dim(1).set_bounds(0, vectors).set_stride(kLanes);
     weights.dim(2).set_min(0).set_stride(kLanes * vectors);
@@ -79,6 +83,7 @@ class ConvTiles : public Generator<ConvTiles> {
   }
 
  private:
+  int rows() const { return int(pixels) / int(row); }  // of a tile
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
   Expr panel_of(const Expr& which) const { return which / blocks; }
   Expr first_pixel(const Expr& which) const {
@@ -89,7 +94,7 @@ class ConvTiles : public Generator<ConvTiles> {
   void find_places() {
     // Pixels and channels beyond the edge of a tile are computed and not stored.
     const Expr plane_pixels = out.dim(0).extent();
-    const Expr of_all = min(first_pixel(p) + q, images * plane_pixels - 1);
+    const Expr of_all = min(first_pixel(p) + q * row, images * plane_pixels - row);
     const Expr pixel = select(images == 1, of_all, of_all % plane_pixels);
     base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w +
                  select(images == 1, 0, of_all / plane_pixels * image);
@@ -115,12 +120,12 @@ class ConvTiles : public Generator<ConvTiles> {
     const Expr from_first =
         select(is_point(), steps * plane,
                place(unsafe_promise_clamped(steps, 0, kTilesTaps - 1), cx, cy, cc));
-    const Expr start = unsafe_promise_clamped(base(q, p), 0, 1 << 30),
+    const Expr start = unsafe_promise_clamped(base(q / row, p), 0, 1 << 30),
                along = unsafe_promise_clamped(from_first, 0, 1 << 30);
     product(l, v, q, p, g, n, cx, cy, cc) = 0.0f;
-    product(l, v, q, p, g, n, cx, cy, cc) =
-        fma_f32(in(start, along, g, n), weights(l, v, first + steps, g * panels + panel_of(p)),
-                product(l, v, q, p, g, n, cx, cy, cc));
+    product(l, v, q, p, g, n, cx, cy, cc) = fma_f32(
+        in(start, q % row, along, g, n), weights(l, v, first + steps, g * panels + panel_of(p)),
+        product(l, v, q, p, g, n, cx, cy, cc));
     total(l, v, q, p, g, n) = 0.0f;
     total(l, v, q, p, g, n) = strict_float(total(l, v, q, p, g, n) +
                                            product(l, v, q, p, g, n, chunks.x, chunks.y, chunks.z));
@@ -173,6 +178,7 @@ class ConvTiles : public Generator<ConvTiles> {
     }
     total.compute_at(out, part).store_in(MemoryType::Stack).bound_storage(q, kTilesPixels);
     total.bound_extent(l, kLanes).vectorize(l).never_partition_all();
+    if (row > 1) total.align_bounds(q, row);  // so that a pixel's place in its row is a number
     total.bound_extent(v, vectors).split(q, tile, qi, pixels, TailStrategy::RoundUp);
     total.reorder(l, v, qi, tile).unroll(v).unroll(qi);
     total.update()
@@ -188,7 +194,7 @@ class ConvTiles : public Generator<ConvTiles> {
     product.vectorize(l).unroll(v).unroll(q);
     product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
     product.update().specialize(is_point());
-    base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, pixels).unroll(q);
+    base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, rows()).unroll(q);
     place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps);
     place.never_partition_all();
     place.update().never_partition_all();
