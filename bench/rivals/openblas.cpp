@@ -3,10 +3,12 @@
 #include "bench/rivals/worker.h"
 
 #include <cblas.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 namespace ballast::bench {
 namespace {
@@ -89,11 +91,27 @@ std::vector<Variant> norm(const Case& c) {
   return {{"openblas", run, [y] { return std::vector<std::vector<float>>{{*y}}; }}};
 }
 
+// To a CPU younger than itself OpenBLAS gives kernels without AVX: it begins anew, told which of
+// its kernels this one can run.
+void choose_kernels(char** arguments) {
+  constexpr const char* kName = "OPENBLAS_CORETYPE";
+  if (std::string(openblas_get_corename()) != "Prescott" || std::getenv(kName)) return;
+  if (__builtin_cpu_supports("avx512bw")) {
+    setenv(kName, "SkylakeX", 1);
+  } else if (__builtin_cpu_supports("avx2")) {
+    setenv(kName, "Haswell", 1);
+  } else {
+    return;
+  }
+  execv("/proc/self/exe", arguments);
+}
+
 }  // namespace
 }  // namespace ballast::bench
 
-int main() {
+int main(int, char** arguments) {
   using namespace ballast::bench;
+  choose_kernels(arguments);
   openblas_set_num_threads(std::atoi(std::getenv("BALLAST_BENCH_THREADS")));
   const std::string version =
       std::string(openblas_get_config()).substr(9, 6) + " (" + openblas_get_corename() + ")";
