@@ -95,6 +95,8 @@ std::vector<Case> conv_rows() {
         "max_pool2d_grad",
         pool(3, 2, 1),
         {f32({8, 64, 56, 56}), large}},
+       {"max_pool_5x5_13", "max_pool2d", pool(5, 1, 2), {f32({8, 512, 13, 13})}},
+       {"max_pool_5x5_52", "max_pool2d", pool(5, 1, 2), {f32({8, 64, 52, 52})}},
        {"max_pool_2x2_14", "max_pool2d", pool(2, 2, 0), {small}},
        {"max_pool_2x2_14_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 512, 7, 7}), small}},
        {"avg_pool_7x7_2048_grad", "avg_pool2d_grad", mean_grad, {f32({8, 2048, 1, 1})}},
