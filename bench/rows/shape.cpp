@@ -11,6 +11,8 @@ Attrs slice(Ints begin, Ints size, Ints strides) {
 
 Attrs perm(std::vector<int64_t> axes) { return {{"perm", std::move(axes)}}; }
 
+Operand bytes(Ints shape) { return {"u8", std::move(shape), Fill::kIndex, 256}; }
+
 }  // namespace
 
 std::vector<Case> shape_rows() {
@@ -25,6 +27,13 @@ std::vector<Case> shape_rows() {
        perm({1, 3, 0, 2, 4}),
        {f32({3, 8, 8, 197, 32})}},
       {"transpose_nchw_nhwc", "transpose", perm({0, 2, 3, 1}), {f32({8, 64, 56, 56})}},
+      // Images: a pixel's channels are few.
+      {"transpose_nhwc_nchw_3", "transpose", perm({0, 3, 1, 2}), {f32({8, 224, 224, 3})}},
+      {"transpose_nchw_nhwc_3", "transpose", perm({0, 2, 3, 1}), {f32({8, 3, 224, 224})}},
+      {"transpose_nhwc_nchw_3_bytes", "transpose", perm({0, 3, 1, 2}), {bytes({8, 224, 224, 3})}},
+      {"transpose_nchw_nhwc_3_bytes", "transpose", perm({0, 2, 3, 1}), {bytes({8, 3, 224, 224})}},
+      {"transpose_nhwc_nchw_2", "transpose", perm({0, 3, 1, 2}), {f32({8, 223, 223, 2})}},
+      {"transpose_nchw_nhwc_4", "transpose", perm({0, 2, 3, 1}), {f32({8, 4, 223, 223})}},
       {"broadcast_row_1024", "broadcast_to", {{"shape", Ints{1024, 1024}}}, {f32({1024})}},
       {"slice_rows", "slice", slice({256, 0}, {512, 1024}, {1, 1}), {f32({1024, 1024})}},
       {"slice_columns", "slice", slice({0, 256}, {1024, 512}, {1, 1}), {f32({1024, 1024})}},

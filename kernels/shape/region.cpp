@@ -5,6 +5,7 @@
 #include "kernels/streaming.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -189,13 +190,19 @@ Operand flat_operand(const Move& move, const View& view) {
   return {view.slot, raw_type(move.bytes), {last_offset(move, view) + 1}, {1}, {}};
 }
 
+// The sides of a block that is transposed, along the result's dense loop and the source's.
+struct Sides {
+  int64_t p = 0, q = 0;
+};
+
 // Whether a transposed move's result is large, and every vector of it a cache line of its own.
-bool is_streamed(const Move& move) {
+bool is_streamed(const Move& move, Sides sides) {
+  const bool joins = sides.p < sides.q;
   bool is_aligned =
-      move.bytes == 4 && move.to.offset % kLanes == 0 && move.extents[0] % kLanes == 0;
+      move.bytes == 4 && move.to.offset % kLanes == 0 && move.extents[joins ? 1 : 0] % kLanes == 0;
   uint64_t bytes = move.bytes * move.extents[0];
   for (size_t d = 1; d < move.extents.size(); ++d) {
-    is_aligned = is_aligned && move.to.strides[d] % kLanes == 0;
+    is_aligned = is_aligned && ((d == 1 && joins) || move.to.strides[d] % kLanes == 0);
     bytes *= move.extents[d];
   }
   // Rows of the result that lie a page apart would share their sets of the near caches.
@@ -205,27 +212,52 @@ bool is_streamed(const Move& move) {
          bytes >= static_cast<uint64_t>(shares_sets ? kStreamedBytes : streamed_move_bytes());
 }
 
-// The sides of blocks that transpose_generator.cpp was built for: a vector of 64 bytes where rows
-// are long enough, and no more than 16 elements.
+// What transpose_generator.cpp was built for: a vector of 64 bytes where rows are long enough, and
+// no more than 16 elements.
 int64_t block_side(uint64_t bytes, int64_t shorter) {
   return bytes == 8 || (bytes == 4 && shorter < kLanes) ? 8 : kLanes;
 }
 
+// Of a move whose first loop is dense in the target and whose second loop is in the source; {0, 0}
+// where no block fits.
+Sides choose_sides(const Move& move) {
+  constexpr int64_t kFewChannels = 4;
+  const int64_t p = move.extents[0], q = move.extents[1];
+  const int64_t shorter = std::min(p, q), side = block_side(move.bytes, shorter);
+  if (shorter >= side) return {side, side};
+  const int64_t lanes = block_side(move.bytes, kLanes);
+  const bool lies_together = p < q ? move.to.strides[1] == p : move.from.strides[0] == q;
+  const bool is_few = move.device_class == DeviceClass::kCpu && shorter <= kFewChannels;
+  if (!is_few || !lies_together || std::max(p, q) < lanes) return {};
+  return p < q ? Sides{p, lanes} : Sides{lanes, q};
+}
+
+// How many blocks a work-group takes along the first loop, along the second, and of the others.
+std::array<int64_t, 3> choose_block_chunks(const Move& move, Sides sides, bool streams) {
+  if (move.device_class == DeviceClass::kGpu) return {1, 1, 1};
+  const int64_t most =
+      std::max<int64_t>(kGroupBytes / (static_cast<int64_t>(move.bytes) * sides.p * sides.q), 1);
+  // Lines that are asked for in advance lie along the first loop, those of a source that is read
+  // while lines are streamed along the second.
+  const bool is_square = sides.p == sides.q;
+  const int64_t most_p = !is_square ? most : streams ? 4 : 16;
+  const int64_t most_q = !is_square ? most : streams ? 32 : 8;
+  const int64_t p = std::min(most_p, ceil_div(move.extents[0], sides.p));
+  const int64_t q = std::min(most_q, ceil_div(move.extents[1], sides.q));
+  int64_t others = 1;
+  for (size_t d = 2; d < move.extents.size(); ++d) others *= move.extents[d];
+  return {p, q, std::clamp<int64_t>(most / (p * q), 1, others)};
+}
+
 // A move whose first loop is dense in the target and whose second loop is in the source.
-void record_transpose(Recorder& recorder, const Move& move) {
-  const int64_t side = block_side(move.bytes, std::min(move.extents[0], move.extents[1]));
+void record_transpose(Recorder& recorder, const Move& move, Sides sides) {
   const bool is_cpu = move.device_class == DeviceClass::kCpu;
-  const bool streams = is_cpu && side == kLanes && is_streamed(move);
+  const bool streams = is_cpu && std::max(sides.p, sides.q) == kLanes && is_streamed(move, sides);
   const std::string kernel =
-      fmt::format("transpose_{}_{}", move.bytes, streams ? "streams" : std::to_string(side));
+      fmt::format("transpose_{}_{}x{}{}", move.bytes, sides.p, sides.q, streams ? "_streams" : "");
   std::vector<HostArg> args{flat_operand(move, move.from)};
   const auto add = [&](int64_t number) { args.emplace_back(checked_int32(number, kernel)); };
-  // Blocks of a work-group. Lines that are asked for in advance lie along the first loop, those of
-  // a source that is read while lines are streamed along the second.
-  const int64_t chunks[] = {!is_cpu ? 1 : streams ? 4 : 16, !is_cpu ? 1 : streams ? 32 : 8};
-  for (size_t d = 0; d < 2; ++d) {
-    add(std::min(chunks[d], ceil_div(move.extents[d], side)));
-  }
+  for (int64_t chunk : choose_block_chunks(move, sides, streams)) add(chunk);
   for (int64_t number : {move.extents[0], move.extents[1], move.from.strides[0], move.to.strides[1],
                          move.from.offset, move.to.offset}) {
     add(number);
@@ -252,13 +284,14 @@ void record_part(Recorder& recorder, Move move) {
     if (from == 1) columns = d;
     if (to == 1 && has_vectors_of(from)) both = d;
   }
-  if (both == loops && rows < loops && columns < loops) {
-    const int64_t shorter = std::min(move.extents[rows], move.extents[columns]);
-    if (shorter >= block_side(move.bytes, shorter)) {
-      move.move_to_front(columns);
-      move.move_to_front(rows < columns ? rows + 1 : rows);
-      return record_transpose(recorder, move);
-    }
+  if (rows < loops && columns < loops && rows != columns) {
+    Move transposed = move;
+    transposed.move_to_front(columns);
+    transposed.move_to_front(rows < columns ? rows + 1 : rows);
+    const Sides sides = choose_sides(transposed);
+    // A copy of every other element reads whole vectors too.
+    const bool is_better = both == loops || sides.p != sides.q;
+    if (is_better && sides.p > 0) return record_transpose(recorder, transposed, sides);
   }
   if (both < loops) move.move_to_front(both);
   const bool has_vectors = both < loops && move.extents[0] >= kLanes;
