@@ -8,6 +8,8 @@ foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 prod:i64 max:f32 max:i32 m
     ballast_kernel(reduce_${shape}_${kind}_${dtype} GENERATOR reduce_${shape}
                    PARAMS kind=${kind} dtype=${dtype})
   endforeach()
+  ballast_kernel(reduce_rows_by_lane_${kind}_${dtype} GENERATOR reduce_rows_by_lane CLASSES cpu
+                 PARAMS kind=${kind} dtype=${dtype})
 endforeach()
 
 foreach(dtype f32 i32 i64 u8)
@@ -25,5 +27,5 @@ foreach(dtype f32 i32)
   ballast_kernel(cumsum_rows_${dtype} GENERATOR cumsum_rows CLASSES cpu PARAMS dtype=${dtype})
 endforeach()
 
-ballast_oclgrind_filter(Reduce.A* Reduce.Integers FusedReduce.* Kinds/*.MatchesDouble/* Cumulative.S*
-                        Cumulative.I*)
+ballast_oclgrind_filter(Reduce.A* Reduce.Integers Reduce.S* FusedReduce.* Kinds/*.MatchesDouble/*
+                        Cumulative.S* Cumulative.I*)

@@ -83,6 +83,13 @@ int64_t columns_per_group(const AxisSplit& view) {
   return are_wide_columns(view.inner) ? kWideColumns : kColumns;
 }
 
+// How many of `rows` a work-group takes: enough elements to hide its start, enough groups to share
+// between cores.
+int64_t rows_per_group(int64_t length, int64_t rows) {
+  constexpr int64_t kElements = 32768, kGroups = 16;
+  return std::max<int64_t>(std::min(kElements / std::max<int64_t>(length, 1), rows / kGroups), 1);
+}
+
 // One launch: `view` in slot `from` (or of the chain's inputs) to [outer, chunks, inner] in slot
 // `to` (to [outer, chunks] for rows: the chunks of a row side by side).
 void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit& view,
@@ -101,11 +108,7 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
   };
   std::vector<HostArg> scalars = {checked_int32(chunk), divisor};
   if (is_rows) {
-    // Enough elements by work-group to hide its start, enough groups to share between cores.
-    constexpr int64_t kElements = 32768, kGroups = 16;
-    const int64_t rows =
-        std::min(kElements / std::max<int64_t>(chunk, 1), chunks * view.outer / kGroups);
-    scalars.emplace_back(checked_int32(std::max<int64_t>(rows, 1)));
+    scalars.emplace_back(checked_int32(rows_per_group(chunk, chunks * view.outer)));
   }
   const Operand in = dense(from, view.axis), out = dense(to, chunks);
   if (const Prologue* prologue = reduction.prologue) {
@@ -124,6 +127,24 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
   args.insert(args.end(), scalars.begin(), scalars.end());
   args.emplace_back(out);
   recorder.call(kernel, reduction.device_class, args);
+}
+
+// Whether rows lie in the lanes of vectors, as they are shorter than one. The bits are the same.
+bool are_rows_lanes(const Reduction& reduction, const AxisSplit& view) {
+  return reduction.device_class == DeviceClass::kCpu && reduction.prologue == nullptr &&
+         view.inner == 1 && view.axis > 0 && view.axis < kLanes && view.outer >= kLanes;
+}
+
+Plan plan_rows_by_lane(const Reduction& reduction, const AxisSplit& view, float divisor) {
+  const std::string kernel =
+      fmt::format("reduce_rows_by_lane_{}_{}", reduction.kind, name_of(reduction.dtype));
+  const int64_t vectors = rows_per_group(view.axis * kLanes, ceil_div(view.outer, kLanes));
+  Recorder recorder;
+  recorder.call(
+      kernel, reduction.device_class,
+      {dense_operand(0, reduction.dtype, {view.elements()}), checked_int32(vectors), divisor,
+       checked_int32(view.axis), dense_operand(1, reduction.dtype, {view.outer})});
+  return recorder.finish();
 }
 
 struct Chunking {
@@ -155,6 +176,7 @@ Chunking choose_chunking(const Reduction& reduction, const AxisSplit& view, bool
 // One reduced group; long ones in several launches through the workspace.
 Plan plan_single(const Reduction& reduction, const AxisSplit& view, float divisor,
                  bool is_of_totals = false) {
+  if (are_rows_lanes(reduction, view)) return plan_rows_by_lane(reduction, view, divisor);
   Recorder recorder;
   const Chunking chunking = choose_chunking(reduction, view, is_of_totals);
   const uint32_t output = reduction.inputs();

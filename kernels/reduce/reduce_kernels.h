@@ -8,6 +8,7 @@
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/extremum.h"
 #include "kernels/reduce/row_lengths.h"
+#include "kernels/weave.h"
 
 #include <cmath>
 #include <functional>
@@ -175,6 +176,67 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
   Var l{"l"}, part{"part"}, c{"c"}, row{"row"};
   Func lanes{"lanes"}, singles{"singles"};
   RDom steps, rest, tail;
+};
+
+// Along the dense axis where it is shorter than a vector: in(row * length + r) -> out(row), sixteen
+// rows or more side by side in the lanes, the last of them moved inwards over their neighbours.
+// `chunk`: vectors of a work-group. The elements of up to four whole vectors change places in
+// registers, others are gathered. The order is that of ReduceRows.
+class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
+ public:
+  Input<int> length{"length"};
+  Output<Buffer<>> out{"out", 1};
+
+  void configure() {
+    in.set_type(type());
+    out.set_type(type());
+  }
+
+  void generate() {
+    const Expr rows = out.dim(0).extent(), vectors = (rows + kLanes - 1) / kLanes;
+    all = RDom(0, kLanes, 0, chunk, 0, (vectors + chunk - 1) / chunk, "all");
+    const Expr vector = all[2] * chunk + all[1];
+    all.where(vector < vectors);
+    const Expr first = min(vector * kLanes, rows - kLanes);
+    steps = RDom(0, length, "steps");
+    total(l, at) = start_value();
+    total(l, at) = fold(total(l, at), element({(at + l) * length + steps}));
+    Expr value = total(all[0], first);
+    for (int count : kCounts) value = select(length == count, folded(count, first), value);
+    out(i) = undef(type());
+    out(first + all[0]) = finish(value);
+  }
+
+  void schedule() {
+    set_mins(in, out);
+    Halide::Stage update = Func(out).update();
+    for (int count : kCounts) schedule_lanes(update.specialize(length == count));
+    schedule_lanes(update);
+    total.compute_at(out, all[1]).store_in(MemoryType::Stack);
+    total.bound_extent(l, kLanes).bound_extent(at, 1).vectorize(l);
+    total.update().reorder(l, steps).vectorize(l);
+  }
+
+ private:
+  static constexpr int kCounts[] = {2, 3, 4};  // elements of a row
+
+  Expr folded(int count, const Expr& first) const {
+    std::vector<Expr> vectors;
+    for (int k = 0; k < count; ++k) {
+      vectors.push_back(element({first * count + k * kLanes + all[0]}));
+    }
+    Expr value = start_value();
+    for (const Expr& next : Woven(kLanes).part(vectors)) value = fold(value, next);
+    return value;
+  }
+
+  void schedule_lanes(Halide::Stage stage) {
+    stage.allow_race_conditions().gpu_blocks(all[2]).vectorize(all[0]).never_partition_all();
+  }
+
+  Var i{"i"}, l{"l"}, at{"at"};
+  Func total{"total"};
+  RDom all, steps;
 };
 
 // Across the dense axis: in(i, r, outer) -> out(i, c, outer), c counting chunks of `chunk` steps of

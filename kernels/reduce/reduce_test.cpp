@@ -24,6 +24,13 @@ const std::vector<Case>& cases() {
       {{1 << 18}, {0}},
       {{64, 10}, {0}},
       {{64, 10}, {1}},
+      {{15, 3}, {1}},  // rows shorter than a vector, by lane from sixteen on
+      {{16, 2}, {1}},
+      {{50, 3}, {1}},
+      {{3, 37, 4}, {2}},
+      {{127, 7}, {1}},
+      {{33, 15}, {1}},
+      {{3001, 3}, {1}},
       {{64, 512}, {0}},
       {{64, 48}, {0}},
       {{7, 16}, {0}},
@@ -113,6 +120,9 @@ TEST_P(FloatReduce, HandsOnNaNAndInfinity) {
                                            {{12000, 6}, {0}},
                                            {{9, 40}, {1}},
                                            {{40, 9}, {1}},
+                                           {{41, 2}, {1}},
+                                           {{70, 3}, {1}},
+                                           {{33, 4}, {1}},
                                            {{3, 7, 20}, {1}},
                                            {{4, 9, 7}, {0, 2}}}) {
     const int64_t count = elements(one.shape);
@@ -184,6 +194,21 @@ TEST(Reduce, LongSumsStayAccurate) {
       for (float got : run_plan(plan, {input}, type).as<float>()) {
         EXPECT_NEAR(got, want, 5e-5 * want) << class_name(c) << " " << to_string(shape);
       }
+    }
+  }
+}
+
+// Sixteen and more, which lie in the lanes.
+TEST(Reduce, ShortRowsAddUpInOrder) {
+  for (int64_t length = 2; length < 16; ++length) {
+    for (int64_t rows : {16, 17, 53}) {
+      const HostTensor input = random_f32({rows, length}, 33);
+      const TensorType type{DType::kF32, {rows}};
+      std::vector<float> want(rows);
+      const auto values = input.as<float>();
+      for (size_t i = 0; i < values.size(); ++i) want[i / length] += values[i];
+      const Plan plan = plan_reduce(DeviceClass::kCpu, "sum", input.type, {1}, type);
+      EXPECT_EQ(run_plan(plan, {input}, type).as<float>(), want) << rows << "x" << length;
     }
   }
 }
