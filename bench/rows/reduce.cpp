@@ -19,6 +19,7 @@ std::vector<Case> reduce_rows() {
       {"max_1009_columns", "reduce_max", over({0}), {f32({1009, 1009})}},
       {"max_100000x3_rows", "reduce_max", over({1}), {f32({100000, 3})}},
       {"sum_100000x3_rows", "reduce_sum", over({1}), {f32({100000, 3})}},
+      {"max_100000x10_rows", "reduce_max", over({1}), {f32({100000, 10})}},
       {"sum_64x512_columns", "reduce_sum", over({0}), {f32({64, 512})}},
       {"argmax_1024_rows", "argmax", {{"axis", int64_t{1}}}, {matrix}},
       // A loss (mean squared error), and the gradient of a scale that columns share.
