@@ -70,6 +70,15 @@ std::vector<Case> matmul_rows() {
       {"matvec_1024", "matmul", {}, {f32({1024, 1024}), f32({1024, 1})}},
       {"vecmat_1024", "matmul", {}, {f32({1, 1024}), f32({1024, 1024})}},
       {"vecmat_1024_tb", "matmul", kTb, {f32({1, 1024}), f32({1024, 1024})}},
+      // Few classes: logits, their gradients; few coordinates: points into features and back.
+      {"skinny_64x512x10", "matmul", {}, {f32({64, 512}), f32({512, 10})}},
+      {"skinny_4096x512x10", "matmul", {}, {f32({4096, 512}), f32({512, 10})}},
+      {"skinny_4096x512x10_tb", "matmul", kTb, {f32({4096, 512}), f32({10, 512})}},
+      {"skinny_4096x10x512", "matmul", {}, {f32({4096, 10}), f32({10, 512})}},
+      {"skinny_512x4096x10_ta", "matmul", kTa, {f32({4096, 512}), f32({4096, 10})}},
+      {"skinny_10x4096x512_ta", "matmul", kTa, {f32({4096, 10}), f32({4096, 512})}},
+      {"skinny_100000x3x64", "matmul", {}, {f32({100000, 3}), f32({3, 64})}},
+      {"skinny_100000x64x3", "matmul", {}, {f32({100000, 64}), f32({64, 3})}},
       {"linreg_forward", "matmul", dense("none"), {f32({32, 10}), f32({1, 10}), f32({1})}},
   };
 }

@@ -22,6 +22,8 @@ constexpr MatmulTile kTiles[] = {
     {"6x16", 6, 1, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.5},
     {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03, 8},
     {"16x16_turned", 16, 1, MatmulStore::kRows, 0, 1.56, 4},
+    {"16x16_short", 16, 1, MatmulStore::kShortRows, 0, 1.1, 8},
+    {"16x16_short_narrow", 16, 1, MatmulStore::kShortRows, 0, 1.6, 4},
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1},
     {"6x16_strided", 6, 1, MatmulStore::kElements, 0, 1.5}};
 
@@ -171,10 +173,19 @@ bool can_store(const MatmulProblem& p, const MatmulChoice& c) {
       return along_lanes == 1 && p.lanes(c).extent >= c.tile->lanes();
     case MatmulStore::kRows:
       return along_rows == 1 && p.rows(c).extent >= c.tile->rows;
+    case MatmulStore::kShortRows:
+      return along_lanes == 1 && p.lanes(c).extent <= c.tile->lanes() &&
+             along_rows == p.lanes(c).extent && p.rows(c).extent >= c.tile->rows;
     case MatmulStore::kElements:
       return true;
   }
   return false;
+}
+
+// A bias lies along the rows where the product is swapped, else along the lanes.
+bool takes_bias(const MatmulTile& tile, bool swapped) {
+  if (tile.store == MatmulStore::kLanes) return true;
+  return swapped != (tile.store == MatmulStore::kShortRows);
 }
 
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
@@ -327,9 +338,7 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
     for (const MatmulTile& tile : kTiles) {
       MatmulChoice c{swapped, &tile};
       const MatmulSide& lanes = p.lanes(c);
-      // A bias lies along the rows where the product is swapped; along the lanes only kernels that
-      // store there take it.
-      if (tile.store != MatmulStore::kLanes && !swapped) continue;
+      if (!takes_bias(tile, swapped)) continue;
       if (!can_store(p, c)) continue;
       if (tile.rows == 1 && p.rows(c).extent > 1) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {

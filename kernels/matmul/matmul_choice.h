@@ -26,8 +26,9 @@ struct MatmulSide {
 };
 
 // How a tile is stored: as vectors along the lanes or along the rows, of outputs that are dense
-// there and no narrower than a tile, or element by element.
-enum class MatmulStore { kLanes, kRows, kElements };
+// there and no narrower than a tile; as vectors of whole rows that fill no tile and follow each
+// other; or element by element.
+enum class MatmulStore { kLanes, kRows, kShortRows, kElements };
 
 // Kernels of a tile beside the one with an epilogue: without; and of these, one that reads A
 // transposed, and one that packs its panels of B itself.

@@ -71,7 +71,8 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {70, 50, 21},
                                                                    {1, 300, 7},
                                                                    {29, 70, 48},
-                                                                   {40, 53, 256}}) {
+                                                                   {40, 53, 256},
+                                                                   {37, 11, 18}}) {
     if (is_too_large(12 * m * n)) continue;
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
@@ -87,9 +88,18 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     expect_all_agree(columns, tiles);
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",         "12x32",        "8x48",         "6x16",
-                                     "1x256",        "16x32_turned", "16x16_turned", "6x64_strided",
-                                     "6x16_strided", "vector"};
+  const std::set<std::string> all = {"6x64",
+                                     "12x32",
+                                     "8x48",
+                                     "6x16",
+                                     "1x256",
+                                     "16x32_turned",
+                                     "16x16_turned",
+                                     "6x64_strided",
+                                     "6x16_strided",
+                                     "16x16_short",
+                                     "16x16_short_narrow",
+                                     "vector"};
   EXPECT_EQ(tiles, all);
 }
 
@@ -126,6 +136,8 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({64, 512, 512}, "8x48", "6x16");
   expect({392, 768, 256}, "8x48", "6x16");
   expect({196, 196, 32, false, true}, "8x48", "6x16");
+  expect({4096, 10, 512}, "16x16_short", "16x16_short_narrow");
+  expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");

@@ -1,6 +1,7 @@
 #include "kernels/matmul/matmul_fused.h"
 
 #include "kernels/matmul/matmul_general.h"
+#include "kernels/matmul/matmul_short.h"
 #include "kernels/matmul/matmul_tiles.h"
 #include "kernels/matmul/matmul_turned.h"
 #include "kernels/pointwise/fuse_steps.h"
@@ -83,6 +84,16 @@ class Builder {
   std::unique_ptr<Kernel> generator_;
 };
 
+// Of a kernel of matmul_parts.h.
+template <class Kernel>
+JitKernel build_parts(const MatmulTile& tile, const FusedMatmulOperands& operands,
+                      const FusedPointwise& chain) {
+  Builder<Kernel> builder(operands, chain, true);
+  builder.set("held_rows", std::to_string(tile.held_rows));
+  builder.set("vectors", std::to_string(tile.vectors));
+  return builder.build();
+}
+
 }  // namespace
 
 JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
@@ -92,11 +103,9 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
     general.set("device_class", device_class == DeviceClass::kCpu ? "cpu" : "gpu");
     return general.build();
   }
-  if (tile->store == MatmulStore::kRows) {
-    Builder<MatmulTurned> turned(operands, chain, true);
-    turned.set("held_rows", std::to_string(tile->held_rows));
-    turned.set("vectors", std::to_string(tile->vectors));
-    return turned.build();
+  if (tile->store == MatmulStore::kRows) return build_parts<MatmulTurned>(*tile, operands, chain);
+  if (tile->store == MatmulStore::kShortRows) {
+    return build_parts<MatmulShort>(*tile, operands, chain);
   }
   Builder<MatmulTiles> tiles(operands, chain, true);
   tiles.set("rows", std::to_string(tile->rows));

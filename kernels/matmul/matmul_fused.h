@@ -10,7 +10,7 @@
 
 namespace ballast::kernels {
 
-// The operands of matmul_tiles, matmul_turned or matmul_general, as the kernel takes them.
+// The operands of matmul_tiles, a kernel of parts or matmul_general, as the kernel takes them.
 struct FusedMatmulOperands {
   Operand a, b;
   // panel_step, last_panel, first_panel, panels, tiles_per_group, where there are any

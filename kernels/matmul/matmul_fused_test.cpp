@@ -90,14 +90,23 @@ TEST(FusedMatmul, EveryKernelGivesTheBitsOfTheUnfused) {
   std::vector<MatmulConfig> cases = {
       {5, 17, 3, true, false}, {1, 300, 7}, {29, 1, 4, false, true}, {1, 1, 0}, {3, 4, 0}};
   if (!compiles_slowly()) {
-    cases.insert(cases.end(), {{33, 70, 9}, {33, 70, 9, true, true}, {33, 40, 6, false, true}});
+    cases.insert(cases.end(),
+                 {{33, 70, 9}, {33, 70, 9, true, true}, {33, 40, 6, false, true}, {21, 11, 5}});
   }
   for (const MatmulConfig& c : cases) expect_equal({c, {c.m, c.n}}, kernels);
   if (compiles_slowly()) return;
-  const std::set<std::string> all = {
-      "matmul_6x64",         "matmul_12x32",        "matmul_8x48",         "matmul_6x16",
-      "matmul_1x256",        "matmul_6x64_strided", "matmul_6x16_strided", "matmul_16x32_turned",
-      "matmul_16x16_turned", "matmul_general"};
+  const std::set<std::string> all = {"matmul_6x64",
+                                     "matmul_12x32",
+                                     "matmul_8x48",
+                                     "matmul_6x16",
+                                     "matmul_1x256",
+                                     "matmul_6x64_strided",
+                                     "matmul_6x16_strided",
+                                     "matmul_16x32_turned",
+                                     "matmul_16x16_turned",
+                                     "matmul_16x16_short",
+                                     "matmul_16x16_short_narrow",
+                                     "matmul_general"};
   EXPECT_EQ(kernels, all);
 }
 

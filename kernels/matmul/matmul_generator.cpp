@@ -2,7 +2,7 @@
 //
 //   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is read as
 //                   broadcast scalars; B comes in vectors of 16 lanes.
-//                   matmul_turned has one more kind of them.
+//                   matmul_turned and matmul_short have two more kinds of them.
 //   matmul_general  any strides; for GPUs, and on CPUs for products too small to be worth packing.
 //
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
@@ -10,9 +10,11 @@
 // are equal bit for bit. fma is spelled out because PoCL contracts nothing by itself: with mul +
 // add it reached half the rate on the same tile.
 #include "kernels/matmul/matmul_general.h"
+#include "kernels/matmul/matmul_short.h"
 #include "kernels/matmul/matmul_tiles.h"
 #include "kernels/matmul/matmul_turned.h"
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulTiles, matmul_tiles)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulGeneral, matmul_general)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulTurned, matmul_turned)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulShort, matmul_short)

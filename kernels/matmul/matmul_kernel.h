@@ -67,7 +67,7 @@ class MatmulKernel : public Halide::Generator<Derived> {
 template <class Derived>
 class MatmulPanels : public MatmulKernel<Derived> {
  public:
-  // [first row of a tile][row][k]; but for matmul_tiles' `columns` the rows are all first ones.
+  // [first row of a tile][row][k]; where tiles may pass an edge, all rows are first ones.
   Halide::GeneratorInput<Halide::Buffer<float, 6>> a{"a"};
   // [k][first lane of a panel][vector][lane]: vectors lie a constant apart, so that a step of k is
   // one address.
@@ -88,7 +88,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
   using MatmulKernel<Derived>::v;
   using MatmulKernel<Derived>::p;
   using MatmulKernel<Derived>::batch;
-  static constexpr int kUnrolled = 4;  // steps of k
+  static constexpr int kUnrolledSteps = 4;  // of k
 
   Halide::Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
   Halide::Expr first_of_panel() const { return Halide::min(p * panel_step, last_panel); }
@@ -97,20 +97,34 @@ class MatmulPanels : public MatmulKernel<Derived> {
   // place(step): of A's element, without the batch; b_at(step): B's element.
   template <class Place, class Element>
   void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
-                  const Element& b_at) {
+                  const Element& b_at, int unrolled = kUnrolledSteps) {
     const Halide::Expr steps = a.dim(0).extent();
-    k = Halide::RDom({{0, kUnrolled}, {0, steps / kUnrolled}}, "k");
-    rest = Halide::RDom(0, steps % kUnrolled, "rest");
+    k = Halide::RDom({{0, unrolled}, {0, steps / unrolled}}, "k");
+    rest = Halide::RDom(0, steps % unrolled, "rest");
     product(at) = 0.0f;
-    for (const Halide::Expr& step : {k.y * kUnrolled + k.x, steps / kUnrolled * kUnrolled + rest}) {
+    for (const Halide::Expr& step : {k.y * unrolled + k.x, steps / unrolled * unrolled + rest}) {
       product(at) = fma_f32(a(place(step) + batch), b_at(step), product(at));
     }
   }
   template <class Place>
   void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place) {
-    sum_over_k(product, at, place, [&](const Halide::Expr& step) {
-      return Halide::Expr(b(std::vector<Halide::Expr>{l, v, first_of_panel(), step} + batch));
-    });
+    sum_over_k(product, at, place, [&](const Halide::Expr& step) { return b_at(step); });
+  }
+  Halide::Expr b_at(const Halide::Expr& step) const {
+    return b(std::vector<Halide::Expr>{l, v, first_of_panel(), step} + batch);
+  }
+
+  // The bias of a panel's lanes, or what can be added without a change.
+  Halide::Func bias_of_lanes(int vectors, const Halide::Expr& first_lane) {
+    Halide::Func lane_bias("lane_bias");
+    const Halide::Expr count = Halide::select(is_bias(MatmulBias::kLanes), vectors, 0);
+    const Halide::RDom i({{0, kLanes}, {0, count}}, "i");
+    lane_bias(l, v, p) = -0.0f;
+    lane_bias(i.x, i.y, p) =
+        bias(Halide::min(first_lane + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
+    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
+    lane_bias.update().unscheduled();
+    return lane_bias;
   }
 
   void set_panel_layouts(int vectors) {

@@ -197,9 +197,10 @@ class Writer {
     const bool columns = has_panels() && reads_columns();
     return choice_.packs_rows && !columns ? write_rows() : matrix_of(rows_, false);
   }
-  // As matmul_tiles takes it, which has one dimension more (matmul_kernel.h).
+  // With one dimension more (matmul_kernel.h).
   Operand by_tiles(Operand operand, int64_t tile_rows) const {
-    const int64_t rows = is_plain() ? tile_rows : 1;
+    const bool is_whole = is_plain() || choice_.tile->store == MatmulStore::kShortRows;
+    const int64_t rows = is_whole ? tile_rows : 1;
     operand.extents[1] -= rows - 1;
     operand.extents.insert(operand.extents.begin() + 1, rows);
     operand.strides.insert(operand.strides.begin() + 1, operand.strides[1]);

@@ -46,7 +46,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
     } else if (packs) {
-      lane_bias = bias_of_lanes();
+      lane_bias = bias_of_lanes(vectors, first_lane(p));
       result = Func("with_bias");
       result(at) = product(at) + lane_bias(l, v, p);
     } else if (!plain) {
@@ -178,18 +178,6 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     out.dim(0).set_stride(1);
   }
 
-  // The bias of a panel's lanes, or what can be added without a change.
-  Func bias_of_lanes() {
-    Func lane_bias("lane_bias");
-    RDom i({{0, kLanes}, {0, select(is_bias(MatmulBias::kLanes), vectors, 0)}}, "i");
-    lane_bias(l, v, p) = -0.0f;
-    lane_bias(i.x, i.y, p) =
-        bias(min(first_lane(p) + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
-    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
-    lane_bias.update().unscheduled();
-    return lane_bias;
-  }
-
   // Appends the stages to `staged`; returns what holds the bias of a panel, if anything does.
   Func add_epilogue(Func staged, const std::vector<Var>& which) {
     MatmulEpilogue epilogue(staged, vectors, rows, which);
@@ -201,7 +189,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     });
     Func lane_bias;
     if (dense_store) {
-      lane_bias = bias_of_lanes();
+      lane_bias = bias_of_lanes(vectors, first_lane(p));
       epilogue.add_bias(is_bias(MatmulBias::kLanes),
                         [&](const Expr& lane, const Expr& vector, const Expr&) {
                           return lane_bias(lane, vector, p);
