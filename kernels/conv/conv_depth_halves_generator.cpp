@@ -231,11 +231,7 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
       lane_sums.push_back(sum);
     }
     sums(l, g) = Tuple(lane_sums);
-    fold.emplace(sums, lane_count(), std::vector<Var>{g}, [](const auto& a, const auto& b) {
-      std::vector<Expr> added;
-      for (size_t tap = 0; tap < a.size(); ++tap) added.push_back(strict_float(a[tap] + b[tap]));
-      return added;
-    });
+    fold.emplace(sums, lane_count(), std::vector<Var>{g}, add_by_tap);
     dw(kx, ky, g) = mux(ky * kWindow + kx, fold->total());
   }
 

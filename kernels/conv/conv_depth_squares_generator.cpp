@@ -196,11 +196,7 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
     }
     sums[0] = with_next(with_next(sums[0], in), dy);
     lanes(l, g) = Tuple(sums);
-    fold = {LaneFold(lanes, kLanes, {g}, [](const auto& a, const auto& b) {
-      std::vector<Expr> both;
-      for (size_t tap = 0; tap < a.size(); ++tap) both.push_back(strict_float(a[tap] + b[tap]));
-      return both;
-    })};
+    fold = {LaneFold(lanes, kLanes, {g}, add_by_tap)};
     dw(kx, ky, g) = mux(ky * across() + kx, fold[0].total());
   }
 

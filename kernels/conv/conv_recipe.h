@@ -58,6 +58,16 @@ struct EpilogueInputs {
   }
 };
 
+// Sums of one lane, a value per tap, with those of another: what a LaneFold of them does.
+inline std::vector<Halide::Expr> add_by_tap(const std::vector<Halide::Expr>& a,
+                                            const std::vector<Halide::Expr>& b) {
+  std::vector<Halide::Expr> both;
+  for (size_t tap = 0; tap < a.size(); ++tap) {
+    both.push_back(Halide::strict_float(a[tap] + b[tap]));
+  }
+  return both;
+}
+
 // A weight gradient's dy(lane, vector, pixel, panel), or sums(lane, vector, tap, ...), in panels of
 // `vectors` vectors of output channels; a generator's tensor.
 template <class Tensor>
