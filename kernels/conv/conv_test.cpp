@@ -299,6 +299,8 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
+    configs.push_back(make({3, 6, 14, 14}, 15, 5));  // tiles of rows
+    configs.push_back(make({1, 6, 20, 30}, 16, 3));
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
