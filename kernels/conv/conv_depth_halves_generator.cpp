@@ -2,10 +2,9 @@
 // have an even number of rows and columns, so that windows end with them: nothing is copied, and no
 // zeros are multiplied but those at two edges. y and dx have the bits of conv_depth.
 //
-//   conv_depth_halves         y: a row's pixels are loaded in order and parted into even and odd
-//   ones conv_depth_halves_grad    dx: even and odd pixels from 1, 2, 2 or 4 taps, and laid in
-//   order conv_depth_halves_weight  dw: sums over pixels in a vector of sums per tap, folded at the
-//   end
+//   conv_depth_halves         y: pixels of a row are parted into even and odd ones
+//   conv_depth_halves_grad    dx: even and odd pixels from 1, 2, 2 or 4 taps, laid in order
+//   conv_depth_halves_weight  dw: sums over pixels, a vector of them per tap, folded at the end
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"

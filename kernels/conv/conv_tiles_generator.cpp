@@ -41,8 +41,8 @@ class ConvTiles : public Generator<ConvTiles> {
   // Taps come in chunks, of several rows where these are whole, of several channels where their
   // windows are.
   Input<int> chunk_w{"chunk_w"}, chunk_h{"chunk_h"}, chunk_channels{"chunk_channels"};
-  // n: where there are several images to a block, that of blocks.
-  // (first place of a window, pixel of a row and place from there, group, n)
+  // (first place of a window, pixel of a row and place from there, group, n). n: where there are
+  // several images to a block, that of blocks.
   Input<Buffer<float, 5>> in{"in"};
   Input<Buffer<float, 4>> weights{"weights"};    // (lane, vector, tap, panel of all groups)
   Input<Buffer<float, 2>> channels{"channels"};  // (channel of all panels, bias | scale | shift)

@@ -122,15 +122,8 @@ class Transpose : public Generator<Transpose> {
     const Woven woven(lanes_);
     rows = rows_ < side_q ? woven.weave(rows) : woven.part(rows);
     Func turned("turned");
-    turned(l, r, at, n) = nth(r, rows);
+    turned(l, r, at, n) = mux(r, rows);
     return {block, turned};
-  }
-
-  static Expr nth(const Expr& n, const std::vector<Expr>& values) {
-    Expr value = values.back();
-    for (size_t k = values.size() - 1; k-- > 0;)
-      value = select(n == static_cast<int>(k), values[k], value);
-    return value;
   }
 
   // Where iteration `number` of all outer loops begins in the source and in the result.
