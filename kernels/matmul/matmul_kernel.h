@@ -126,6 +126,15 @@ class MatmulPanels : public MatmulKernel<Derived> {
     lane_bias.update().unscheduled();
     return lane_bias;
   }
+  // Appends it to an epilogue, and returns it.
+  Halide::Func add_lane_bias(MatmulEpilogue& epilogue, int vectors,
+                             const Halide::Expr& first_lane) {
+    const Halide::Func lane_bias = bias_of_lanes(vectors, first_lane);
+    epilogue.add_bias(is_bias(MatmulBias::kLanes),
+                      [&](const Halide::Expr& lane, const Halide::Expr& vector,
+                          const Halide::Expr&) { return lane_bias(lane, vector, p); });
+    return lane_bias;
+  }
 
   void set_panel_layouts(int vectors) {
     set_any_layout(a, b, extra, out);

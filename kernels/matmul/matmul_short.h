@@ -69,11 +69,7 @@ class MatmulShort : public MatmulParts<MatmulShort> {
   // Returns what holds the bias.
   Func add_epilogue() {
     MatmulEpilogue epilogue(staged, vectors, kRows, which);
-    const Func lane_bias = bias_of_lanes(vectors, 0);
-    epilogue.add_bias(is_bias(MatmulBias::kLanes),
-                      [&](const Expr& lane, const Expr& vector, const Expr&) {
-                        return lane_bias(lane, vector, p);
-                      });
+    const Func lane_bias = add_lane_bias(epilogue, vectors, 0);
     epilogue.add_activations(activation);
     epilogue.add_extra(extra_mode, false, [&](const Expr& lane, const Expr&, const Expr& row) {
       return extra(place_in_c(lane, row));

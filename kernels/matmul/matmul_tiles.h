@@ -188,13 +188,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return bias(row_of(t, row));
     });
     Func lane_bias;
-    if (dense_store) {
-      lane_bias = bias_of_lanes(vectors, first_lane(p));
-      epilogue.add_bias(is_bias(MatmulBias::kLanes),
-                        [&](const Expr& lane, const Expr& vector, const Expr&) {
-                          return lane_bias(lane, vector, p);
-                        });
-    }
+    if (dense_store) lane_bias = add_lane_bias(epilogue, vectors, first_lane(p));
     epilogue.add_activations(activation);
     epilogue.add_extra(extra_mode, dense_store, extra_at);
     return lane_bias;
