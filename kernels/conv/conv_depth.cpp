@@ -141,7 +141,7 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 
 bool suits_rows(const ConvConfig& c) {
   return is_in_place_weight_grad(c) ||
-         (is_step(c, 3) && (c.width <= kDepthRowsVectors * kVector || lines_of(c).rows > 0));
+         (is_step(c, 3) && (c.width <= kDepthRowsPixels || lines_of(c).rows > 0));
 }
 
 bool is_depthwise(const ConvConfig& c) {

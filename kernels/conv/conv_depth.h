@@ -9,8 +9,8 @@ namespace ballast::kernels {
 
 constexpr int kDepthElements = 16384;  // of a padded plane, or as many of its rows as are needed
 constexpr int kDepthRows = 4;          // that are computed together
-constexpr int kDepthRowsVectors = 4;   // of the rows that are read where they lie, at most
-constexpr int kDepthRows5x5 = 32;      // pixels of these rows for 5x5, at most
+constexpr int kDepthRowsPixels = 64;   // of the rows that are read where they lie, at most
+constexpr int kDepthRows5x5 = 32;      // the same for 5x5
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
 

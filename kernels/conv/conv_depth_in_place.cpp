@@ -16,22 +16,27 @@ namespace {
 
 using namespace depth;
 
-constexpr int64_t kVector = kLanes;
+// Of vectors along rows: registers of eight lanes hold nine sums, and fit more rows. Not so many of
+// 5x5, for which vectors of 16 are as good where they are computed by halves.
+int64_t row_lanes(const ConvConfig& c) {
+  const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
+  return is_wide ? kLanes : kLanes / 2;
+}
 
 // For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
 // which may go past it, are the better results.
 bool reads_rows(const ConvConfig& c, bool has_residual) {
   const int64_t pixels = c.height * c.width * c.batch;
   const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
-  return has_one_channel(c) && is_same(c, 3) && c.height >= kDepthRows && c.width >= kVector &&
-         c.width <= kDepthRowsVectors * kVector && elements * 4 <= last_cache_bytes();
+  return has_one_channel(c) && is_same(c, 3) && c.height >= kDepthRows && c.width >= row_lanes(c) &&
+         c.width <= kDepthRowsPixels && elements * 4 <= last_cache_bytes();
 }
 
 // The same for 5x5, without a kernel of lines. Windows of a row's last vector must not reach over
 // the row's begin, nor those of the one before over its end.
 bool is_5x5_of_rows(const ConvConfig& c) {
-  return has_one_channel(c) && is_same(c, 5) && c.height >= kDepthRows && c.width >= kVector &&
-         c.width <= kDepthRows5x5 && c.width != kVector + 1;
+  return has_one_channel(c) && is_same(c, 5) && c.height >= kDepthRows && c.width >= row_lanes(c) &&
+         c.width <= kDepthRows5x5 && c.width != row_lanes(c) + 1;
 }
 
 // Its weight gradient: 25 sums in registers, for each output channel on its own.
@@ -40,12 +45,18 @@ bool has_5x5_weights(const ConvConfig& c) {
   return is_5x5_of_rows(c) && has_wide_registers() && c.out_channels <= kMostOutputs * c.groups;
 }
 
-// For conv_depth_squares, of which the manifest has these.
+// For conv_depth_squares, of which the manifest has these: of AVX2 those of which a row is a
+// register.
 bool is_small_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
-         c.out_channels == c.groups && has_wide_registers() && c.height == c.width &&
-         std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
+         c.out_channels == c.groups && c.height == c.width &&
+         std::count(std::begin(kSides), std::end(kSides), c.width) > 0 &&
+         (has_wide_registers() || c.width <= kLanes / 2);
+}
+// Towards the weights: their sums are in registers.
+bool has_square_weights(const ConvConfig& c) {
+  return is_small_square(c) && (has_wide_registers() || c.kernel_w == 3);
 }
 
 // For conv_depth_halves.
@@ -54,7 +65,7 @@ bool is_halved(const ConvConfig& c) {
          are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
          are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
          are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
-         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kVector / 2;
+         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kLanes / 2;
 }
 
 // Weights of one window to a group.
@@ -67,7 +78,8 @@ Operand flat_results(uint32_t slot, const ConvConfig& c) {
 }
 
 std::string squares_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
+  return fmt::format("{}_{}x{}_{}{}", name, c.kernel_w, c.kernel_h, c.width,
+                     has_wide_registers() ? "" : "_narrow");
 }
 
 // y, or dx, which is that of flipped windows.
@@ -89,7 +101,8 @@ Plan plan_weight_squares(const ConvConfig& c) {
 }
 
 std::string halves_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}", name, c.out_w() >= kVector ? kVector : kVector / 2);
+  const bool is_wide = has_wide_registers() && c.out_w() >= kLanes;
+  return fmt::format("{}_{}", name, is_wide ? kLanes : kLanes / 2);
 }
 
 Plan plan_halves(const ConvConfig& c, const ConvEpilogue& e) {
@@ -122,8 +135,7 @@ Plan plan_weight_halves(const ConvConfig& c) {
 
 // The kernel for rows of so many vectors, and its first arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
-  const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
-  const int64_t lanes = is_wide ? kVector : kVector / 2;
+  const int64_t lanes = row_lanes(c);
   const char* window = c.kernel_w == 5 ? "_5x5" : "";
   return fmt::format("{}{}_{}x{}", name, window, ceil_div(c.width, lanes), lanes);
 }
@@ -161,7 +173,7 @@ bool is_in_place(const ConvConfig& c, bool has_residual) {
 }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
-  return is_small_square(c) || is_halved(c) || has_5x5_weights(c) || reads_rows(c, false);
+  return has_square_weights(c) || is_halved(c) || has_5x5_weights(c) || reads_rows(c, false);
 }
 
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
@@ -175,7 +187,7 @@ Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_in_place(const ConvConfig& c) {
-  if (is_small_square(c)) return plan_weight_squares(c);
+  if (has_square_weights(c)) return plan_weight_squares(c);
   return is_halved(c) ? plan_weight_halves(c) : plan_weight_rows(c);
 }
 

@@ -27,28 +27,29 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kZero = kLanes;  // as a lane to take: of the second operand, which is zero then
-
 template <class Derived>
 class SquaresGenerator : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> side_of_plane{"side", 14};
   GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
+  GeneratorParam<int> lanes_of_vector{"lanes", 16};
 
  protected:
+  int lane_count() const { return lanes_of_vector; }
+  int zero() const { return lane_count(); }  // as a lane to take: of a second operand of zeros
   int across() const { return window; }
   int reach() const { return across() / 2; }
   int taps() const { return across() * across(); }
   int side() const { return side_of_plane; }
-  int pitch() const { return side() > kLanes / 2 ? kLanes : kLanes / 2; }
-  int rows() const { return kLanes / pitch(); }  // of a vector
+  int pitch() const { return side() > lane_count() / 2 ? lane_count() : lane_count() / 2; }
+  int rows() const { return lane_count() / pitch(); }  // of a vector
   int vectors() const { return (side() + rows() - 1) / rows(); }
   int plane() const { return side() * side(); }
 
   // Where in its plane lane l of vector v lies.
   Expr place_of(const Expr& v, const Expr& l) {
-    const Expr start = plane() - kLanes - (vectors() - 1 - v) * (rows() * side());
+    const Expr start = plane() - lane_count() - (vectors() - 1 - v) * (rows() * side());
     return unsafe_promise_clamped(select(v == 0, 0, start) + l, 0, plane() - 1);
   }
 
@@ -59,13 +60,13 @@ class SquaresGenerator : public Generator<Derived> {
   // Vector v of a plane, from what lies there.
   Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
     const auto spread = [&](int vector, int start) {
-      return take_lanes(pixels, Expr(0.0f), kLanes, [&](int lane) {
+      return take_lanes(pixels, Expr(0.0f), lane_count(), [&](int lane) {
         const int row = row_of(vector, lane), column = column_of(lane);
-        return row < 0 || column < 0 ? kZero : row * side() + column - start;
+        return row < 0 || column < 0 ? zero() : row * side() + column - start;
       });
     };
-    const Expr any = rows() == 1 ? select(l < kLanes - side(), 0.0f, pixels)
-                                 : spread(vectors() - 1, plane() - kLanes);
+    const Expr any = rows() == 1 ? select(l < lane_count() - side(), 0.0f, pixels)
+                                 : spread(vectors() - 1, plane() - lane_count());
     return select(v == 0, spread(0, 0), any);
   }
 
@@ -76,11 +77,12 @@ class SquaresGenerator : public Generator<Derived> {
     };
     const auto first = [&](int lane) { return lane_of(lane / side(), lane % side()); };
     const auto dense = [&](int lane) {
-      const int place = std::max(plane() - kLanes + lane, plane() - rows() * side());
-      return lane_of(place / side(), place % side()) % kLanes;
+      const int place = std::max(plane() - lane_count() + lane, plane() - rows() * side());
+      return lane_of(place / side(), place % side()) % lane_count();
     };
-    const Expr any = rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), kLanes, dense);
-    return select(v == 0, take_lanes(vector(v), vector(v + 1), kLanes, first), any);
+    const Expr any =
+        rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), lane_count(), dense);
+    return select(v == 0, take_lanes(vector(v), vector(v + 1), lane_count(), first), any);
   }
 
   // `sum` with the product of `weight` and what the tap so many columns and rows away sees from
@@ -88,25 +90,25 @@ class SquaresGenerator : public Generator<Derived> {
   Expr with_tap(const Expr& sum, const Expr& weight, const std::function<Expr(Expr)>& vector,
                 const Expr& v, int right, int down) {
     const int last = vectors() - 1;
-    const auto lanes_apart = down * pitch() + kLanes * 2;  // from two vectors before
-    const Expr from = v + (lanes_apart / kLanes - 2);
+    const auto lanes_apart = down * pitch() + lane_count() * 2;  // from two vectors before
+    const Expr from = v + (lanes_apart / lane_count() - 2);
     const auto at = [&](const Expr& which) { return vector(clamp(which, 0, last)); };
     const auto is_outside = [&](const Expr& which) { return which < 0 || which > last; };
-    const bool is_whole = lanes_apart % kLanes == 0;
+    const bool is_whole = lanes_apart % lane_count() == 0;
     Expr seen = at(from);
     if (!is_whole) {
       seen = take_lanes(select(is_outside(from), 0.0f, at(from)),
-                        select(is_outside(from + 1), 0.0f, at(from + 1)), kLanes,
+                        select(is_outside(from + 1), 0.0f, at(from + 1)), lane_count(),
                         [&](int lane) { return lane + pitch(); });
     }
     if (right != 0 && std::abs(right) <= pitch() - side()) {  // zeros come around
-      seen = take_lanes(seen, seen, kLanes,
-                        [&](int lane) { return (lane + right + kLanes) % kLanes; });
+      seen = take_lanes(seen, seen, lane_count(),
+                        [&](int lane) { return (lane + right + lane_count()) % lane_count(); });
     } else if (right != 0) {
-      seen = take_lanes(seen, Expr(0.0f), kLanes, [&](int lane) {
+      seen = take_lanes(seen, Expr(0.0f), lane_count(), [&](int lane) {
         const int column = column_of(lane);
         const bool exists = column >= 0 && column + right >= 0 && column + right < side();
-        return exists ? lane + right : kZero;
+        return exists ? lane + right : zero();
       });
     }
     const Expr more = fma_f32(seen, weight, sum);
@@ -135,7 +137,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
       }
     }
     sums(l, v, g, n) = sum;
-    part = RDom(0, kLanes, 0, vectors(), "part");
+    part = RDom(0, lane_count(), 0, vectors(), "part");
     const int last = vectors() - 1;
     const Expr at = last - part.y;  // each before those that it overwrites
     const Expr place = place_of(at, part.x);
@@ -152,7 +154,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     for (Func func : {row, sums}) {
       func.compute_at(out, gi).store_in(MemoryType::Register);
-      func.bound(l, 0, kLanes).bound(v, 0, vectors()).vectorize(l).unroll(v);
+      func.bound(l, 0, lane_count()).bound(v, 0, vectors()).vectorize(l).unroll(v);
     }
   }
 
@@ -196,7 +198,7 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
     }
     sums[0] = with_next(with_next(sums[0], in), dy);
     lanes(l, g) = Tuple(sums);
-    fold = {LaneFold(lanes, kLanes, {g}, add_by_tap)};
+    fold = {LaneFold(lanes, lane_count(), {g}, add_by_tap)};
     dw(kx, ky, g) = mux(ky * across() + kx, fold[0].total());
   }
 
@@ -208,7 +210,7 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
     lanes.store_in(MemoryType::Register);
     lanes.update().reorder({l, part.x, part.y, g}).vectorize(l).unroll(part.x);
     row.compute_at(lanes, part.y).store_in(MemoryType::Register);
-    row.bound(l, 0, kLanes).bound(u, 0, vectors()).vectorize(l).unroll(u);
+    row.bound(l, 0, lane_count()).bound(u, 0, vectors()).vectorize(l).unroll(u);
   }
 
  private:

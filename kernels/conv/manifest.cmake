@@ -45,7 +45,7 @@ ballast_kernel(conv_winograd_filters_turned CLASSES cpu GENERATOR conv_winograd_
 foreach(wide depth_lines depth_weight_lines)
   ballast_kernel(conv_${wide} CLASSES cpu WIDE GENERATOR conv_${wide})
 endforeach()
-foreach(row 1x16 2x16 3x16 4x16 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
+foreach(row 1x16 2x16 3x16 4x16 1x8 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x lanes
   string(REPLACE x ";" sizes ${row})
   list(GET sizes 0 vectors)
   list(GET sizes 1 lanes)
@@ -69,6 +69,10 @@ foreach(side 6 7 8 10 12 13 14)
     foreach(window 3 5)
       ballast_kernel(${kernel}_${window}x${window}_${side} CLASSES cpu WIDE GENERATOR ${kernel}
                      PARAMS window=${window} side=${side})
+      if(side LESS_EQUAL 8 AND NOT "${kernel}_${window}" STREQUAL conv_depth_weight_squares_5)
+        ballast_kernel(${kernel}_${window}x${window}_${side}_narrow CLASSES cpu WIDE
+                       GENERATOR ${kernel} PARAMS window=${window} side=${side} lanes=8)
+      endif()
     endforeach()
   endforeach()
 endforeach()
