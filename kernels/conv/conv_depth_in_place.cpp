@@ -45,13 +45,16 @@ bool has_5x5_weights(const ConvConfig& c) {
   return is_5x5_of_rows(c) && has_wide_registers() && c.out_channels <= kMostOutputs * c.groups;
 }
 
-// For conv_depth_squares, of which the manifest has these: of AVX2 those of which a row is a
-// register.
-bool is_small_square(const ConvConfig& c) {
+// Squares of which the manifest has kernels.
+bool is_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {6, 7, 8, 10, 12, 13, 14};
+  return c.height == c.width && std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
+}
+
+// For conv_depth_squares: a row is a register.
+bool is_small_square(const ConvConfig& c) {
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
-         c.out_channels == c.groups && c.height == c.width &&
-         std::count(std::begin(kSides), std::end(kSides), c.width) > 0 &&
+         c.out_channels == c.groups && is_square(c) &&
          (has_wide_registers() || c.width <= kLanes / 2);
 }
 // Towards the weights: their sums are in registers.
@@ -160,7 +163,8 @@ Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 Plan plan_weight_rows(const ConvConfig& c) {
   std::vector<HostArg> args = rows_arguments(c, 1);
   args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
-  const std::string kernel = rows_kernel("conv_depth_weight_rows", c);
+  std::string kernel = rows_kernel("conv_depth_weight_rows", c);
+  if (is_square(c) && !has_wide_registers()) kernel += fmt::format("_{}", c.width);
   Recorder recorder(kDirectAccess);
   recorder.call(kernel, DeviceClass::kCpu, args);
   return recorder.finish();
