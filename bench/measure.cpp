@@ -1,6 +1,7 @@
 #include "bench/measure.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +20,13 @@ constexpr double kLong = 0.1;
 constexpr double kFar = 20;
 // A row takes no new round after this.
 constexpr std::chrono::seconds kRowTime{4};
-// Worker threads of the one before still spin after their last run: OpenBLAS's for some 20 ms. With
-// a pause of 3 ms ours had one core of two. The pause lets cores and caches go to sleep too, so a
-// turn begins with runs that are not counted.
-constexpr std::chrono::milliseconds kPause{40};
+// Worker threads of the one before still spin after their last run: OpenBLAS's for some 20 ms, ONNX
+// Runtime's for up to 100. A turn waits until hardly anybody has used a processor for as long as
+// this, at most so often; ours that followed at once had one core of two. The wait lets cores and
+// caches go to sleep too, so a turn begins with runs that are not counted.
+constexpr std::chrono::milliseconds kPause{10};
+constexpr double kIdle = 1e-3;  // seconds of a processor
+constexpr int kMostPauses = 100;
 constexpr double kWarmUpSeconds = 3e-3;
 
 std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
@@ -60,7 +64,7 @@ const Samples* Measurement::best() const {
 }
 
 Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads)
-    : threads_(threads) {
+    : rivals_(rivals), threads_(threads) {
   measurement_.work_case = c;
   measurement_.ours.name = "ours";
   measurement_.sunk.name = "sunk";
@@ -81,7 +85,7 @@ Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rival
   choose_limit();
   add([this](int count) { return ours_->run(count); }, &measurement_.ours);
   add_sunk();
-  add_rivals(rivals);
+  add_rivals();
 }
 
 void Contest::add_sunk() {
@@ -111,14 +115,14 @@ void Contest::choose_limit() {
   }
 }
 
-void Contest::add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals) {
+void Contest::add_rivals() {
   struct Entry {
     Rival* rival;
     size_t variant;
   };
   std::vector<Entry> entries;
   std::vector<Samples>& list = measurement_.rivals;
-  for (const auto& rival : rivals) {
+  for (const auto& rival : rivals_) {
     const std::vector<std::string> names = rival->prepare(measurement_.work_case);
     for (size_t i = 0; i < names.size(); ++i) {
       entries.push_back({rival.get(), i});
@@ -161,8 +165,23 @@ void Contest::add(std::function<double(int)> run, Samples* samples) {
   contestants_.push_back(std::move(contestant));
 }
 
+void Contest::wait_until_idle() const {
+  const auto used = [&] {
+    double seconds = cpu_seconds(getpid());
+    for (const auto& rival : rivals_) seconds += rival->cpu_seconds();
+    return seconds;
+  };
+  double before = used();
+  for (int i = 0; i < kMostPauses; ++i) {
+    std::this_thread::sleep_for(kPause);
+    const double now = used();
+    if (now - before < kIdle) return;
+    before = now;
+  }
+}
+
 double Contest::turn(const Contestant& contestant) const {
-  std::this_thread::sleep_for(kPause);
+  wait_until_idle();
   if (contestant.one < kLong) {
     contestant.run(std::clamp(static_cast<int>(kWarmUpSeconds / contestant.one), 1, kMaxBatch));
   }
@@ -174,7 +193,7 @@ double Contest::turn(const Contestant& contestant) const {
 }
 
 double Contest::limit_seconds() {
-  std::this_thread::sleep_for(kPause);
+  wait_until_idle();
   if (stream_) return stream_->seconds();
   return measurement_.work.flops / (1e9 * fma_peak_gflops(threads_));
 }
@@ -183,9 +202,12 @@ double Contest::round() {
   if (rounds_ == 0) start_ = Clock::now();
   if (rounds_ > 0 && Clock::now() - start_ > kRowTime) return measurement_.ours.seconds.back();
   if (measurement_.limit != "-") measurement_.limit_seconds.push_back(limit_seconds());
-  // Another one begins each time, so that none always follows the same one.
-  for (size_t i = 0; i < contestants_.size(); ++i) {
-    Contestant& contestant = contestants_[(i + rounds_) % contestants_.size()];
+  // Another one begins each time, and every second round goes backwards, so that none always
+  // follows the same one.
+  const size_t count = contestants_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t step = rounds_ % 2 ? count - 1 - i : i;
+    Contestant& contestant = contestants_[(step + rounds_) % count];
     if (rounds_ > 0 && contestant.is_hopeless) continue;
     try {
       contestant.samples->seconds.push_back(turn(contestant));

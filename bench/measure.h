@@ -44,7 +44,7 @@ struct Measurement {
 
 double median(std::vector<double> values);
 
-// Prepares a case once; round() then measures everything once more.
+// Prepares a case once; round() then measures everything once more. The rivals must outlive it.
 class Contest {
  public:
   Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads);
@@ -68,10 +68,12 @@ class Contest {
   void add(std::function<double(int)> run, Samples* samples);
   void choose_limit();
   void add_sunk();
-  void add_rivals(const std::vector<std::unique_ptr<Rival>>& rivals);
+  void add_rivals();
+  void wait_until_idle() const;
   double turn(const Contestant& contestant) const;
   double limit_seconds();
 
+  const std::vector<std::unique_ptr<Rival>>& rivals_;
   int threads_;
   Measurement measurement_;
   std::unique_ptr<Ours> ours_, sunk_, unfused_;

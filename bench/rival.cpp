@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <stdexcept>
 
@@ -77,6 +78,8 @@ std::vector<std::string> Rival::prepare(const Case& c) {
   }
 }
 
+double Rival::cpu_seconds() const { return bench::cpu_seconds(pid_); }
+
 double Rival::run(size_t variant, int count) {
   return ask({{"run", variant}, {"count", count}}).at("seconds");
 }
@@ -88,6 +91,13 @@ std::vector<Checksum> Rival::check(size_t variant) {
     sums.push_back({pair.at(0), pair.at(1)});
   }
   return sums;
+}
+
+double cpu_seconds(int pid) {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return double(used.tv_sec) + 1e-9 * double(used.tv_nsec);
 }
 
 namespace {

@@ -29,6 +29,8 @@ class Rival {
   double run(size_t variant, int count);
   // One per output.
   std::vector<Checksum> check(size_t variant);
+  // Of a processor, that its threads have used until now.
+  double cpu_seconds() const;
 
  private:
   nlohmann::json ask(const nlohmann::json& request);
@@ -40,6 +42,9 @@ class Rival {
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;
 };
+
+// The same of any process; 0 of one that has ended.
+double cpu_seconds(int pid);
 
 // Starts every rival that was built or installed: the programs in `folder`, the scripts among the
 // sources. Those that do not start are named on standard error.
