@@ -50,12 +50,24 @@ class HalvesGenerator : public Generator<Derived> {
     return min(group * kRows, height - kRows);
   }
 
+  // Lane p of what is computed is pixel order_of(p) of a vector. Of eight lanes in an order in
+  // which even and odd pixels are a shuffle within halves of a register each, the only one of AVX2
+  // that takes lanes of two.
+  int order_of(int lane) const {
+    constexpr int kOfHalves[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    return has_halves() ? kOfHalves[lane] : lane;
+  }
+  bool has_halves() const { return lane_count() == 8; }
+  // From the order of pixels to that, and back.
+  Expr reordered(const Expr& value) {
+    if (!has_halves()) return value;
+    return take_lanes(value, value, lane_count(), [&](int lane) { return order_of(lane); });
+  }
+
   // What the windows of vector v see of x's row j, of those from one before group k's on, for
   // `height` rows of results: at (l, kx, j, v, k, g, n).
   Func see_rows(const Expr& height) {
-    const Expr first = 2 * first_of(k, height),
-               row = select(j == 0, max(first - 1, 0), first + j - 1),
-               at = row * (2 * width) + 2 * start_of(v);
+    const Expr at = place_of(v, k, j, height);
     const auto here = [&](const Expr& place) {
       const Expr value = pixel(place, n);
       return select(j == 0, select(k > 0, value, 0.0f), value);
@@ -63,18 +75,41 @@ class HalvesGenerator : public Generator<Derived> {
     const int lanes = lane_count();
     const Expr low = here(at + l), high = here(at + lanes + l),
                before = select(v > 0, here(max(at - 1, 0)), 0.0f);
-    const Expr even = take_lanes(low, high, lanes, [](int i) { return 2 * i; }),
-               odd = take_lanes(low, high, lanes, [](int i) { return 2 * i + 1; });
-    const Expr left = take_lanes(odd, before, lanes, [&](int i) { return i == 0 ? lanes : i - 1; });
-    // One of them asks for what the next group sees there, in the next plane's after the last.
-    const auto next = [&](const Expr& place) { return pixel(place + 2 * kRows * (2 * width), n); };
-    const Expr asking = with_prefetch(with_prefetch(even, next(at + l)), next(at + lanes + l));
+    const auto every_second = [&](const Expr& low, const Expr& high, int first) {
+      return take_lanes(low, high, lanes, [&](int lane) { return 2 * order_of(lane) + first; });
+    };
+    const Expr even = every_second(low, high, 0), odd = every_second(low, high, 1);
+    Expr left = take_lanes(odd, before, lanes, [&](int lane) {
+      const int pixel = order_of(lane);
+      return pixel == 0 ? lanes : order_of(pixel - 1);
+    });
+    if (has_halves()) {  // two loads and a shuffle where a row is before this one's
+      const Expr from = at - 1, first = select(v > 0 || l > 0, here(from + l), 0.0f);
+      left = select(j < 2, left, every_second(first, here(from + lanes + l), 0));
+    }
     Func seen("seen");
-    seen(l, kx, j, v, k, g, n) = mux(kx, {left, select(j == 0, even, asking), odd});
+    seen(l, kx, j, v, k, g, n) = mux(kx, {left, even, odd});
     return seen;
   }
 
+  // Where row j of group `group` lies in its plane, from what a vector sees on.
+  Expr place_of(const Expr& vector, const Expr& group, const Expr& j, const Expr& height) {
+    const Expr first = 2 * first_of(group, height),
+               row = select(j == 0, max(first - 1, 0), first + j - 1);
+    return row * (2 * width) + 2 * start_of(vector);
+  }
+
+  // `value`, which asks for what the next group sees where this one's lies at `place`, in the next
+  // plane's after the last: for one tap of each row but that before the group's.
+  Expr with_next(const Expr& value, const Expr& place, const Expr& image) {
+    const Expr next = place + 2 * kRows * (2 * width);
+    return with_prefetch(with_prefetch(value, pixel(next + l, image)),
+                         pixel(next + lane_count() + l, image));
+  }
+
+  // Of eight lanes they are more than there are registers: taps see them one by one.
   void keep_rows(Func seen, const LoopLevel& level) {
+    if (has_halves()) return;
     seen.compute_at(level).store_in(MemoryType::Register);
     seen.bound_extent(l, lane_count()).bound(kx, 0, kWindow).bound(j, 0, 2 * kRows + 1);
     seen.vectorize(l).unroll(kx).unroll(j);
@@ -95,8 +130,9 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     for (int tap = 0; tap < kTaps; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
       sum = fma_f32(seen(l, x, 2 * i + y, v, k, g, n), weights(x, y, g), sum);
+      if (x == 1 && y > 0) sum = with_next(sum, place_of(v, k, 2 * i + y, height), n);
     }
-    sums(l, i, v, k, g, n) = sum;
+    sums(l, i, v, k, g, n) = reordered(sum);
     part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors()}, {0, groups(height)}}, "part");
     const Expr place = unsafe_promise_clamped(
         (first_of(part[3], height) + part[1]) * width + start_of(part[2]) + part[0], 0,
@@ -215,19 +251,21 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     const Expr row = first_of(k, height) + i, column = start_of(v) + l,
                is_new = row >= k * kRows && column >= v * lane_count();
     const Expr place = unsafe_promise_clamped(row * width + column, 0, dy.dim(0).extent() - 1);
-    given(l, i, v, k, g, n) = select(is_new, dy(place, g, n), 0.0f);
+    given(l, i, v, k, g, n) = reordered(select(is_new, dy(place, g, n), 0.0f));
 
-    part = RDom({{0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}}, "part");
+    // In order of the rows that are seen, which few registers hold.
+    part = RDom({{0, 2 * kRows + 1}, {0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}},
+                "part");
+    const Expr j = part[0], vector = part[1], group = part[2], image = part[3];
     std::vector<Expr> lane_sums;
     sums(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
     for (int tap = 0; tap < kTaps; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
-      Expr sum = sums(l, g)[tap];
-      for (int row = 0; row < kRows; ++row) {
-        sum = fma_f32(seen(l, x, 2 * row + y, part[0], part[1], g, part[2]),
-                      given(l, row, part[0], part[1], g, part[2]), sum);
-      }
-      lane_sums.push_back(sum);
+      const Expr old = sums(l, g)[tap], row = (j - y) / 2;
+      Expr sum = fma_f32(seen(l, x, j, vector, group, g, image),
+                         given(l, clamp(row, 0, kRows - 1), vector, group, g, image), old);
+      if (x == 1 && y > 0) sum = with_next(sum, place_of(vector, group, j, height), image);
+      lane_sums.push_back(select((j - y) % 2 == 0 && row >= 0 && row < kRows, sum, old));
     }
     sums(l, g) = Tuple(lane_sums);
     fold.emplace(sums, lane_count(), std::vector<Var>{g}, add_by_tap);
@@ -241,9 +279,10 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
     fold->keep(dw, g);
     sums.store_in(MemoryType::Register);
-    sums.update().reorder(l, part[0], part[1], part[2], g).vectorize(l).never_partition_all();
-    keep_rows(seen, LoopLevel(sums, part[0]));
-    given.compute_at(sums, part[0]).store_in(MemoryType::Register);
+    sums.update().reorder(l, part[0], part[1], part[2], part[3], g).vectorize(l);
+    sums.update().unroll(part[0]).never_partition_all();
+    keep_rows(seen, LoopLevel(sums, part[1]));
+    given.compute_at(sums, part[1]).store_in(MemoryType::Register);
     given.bound_extent(l, lane_count()).bound(i, 0, kRows).vectorize(l).unroll(i);
   }
 
