@@ -68,9 +68,10 @@ TEST(ConvLarge, TilesOfOtherCpus) {
 TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
   for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
     const RegistersScope scope(registers);
-    for (int64_t width : {16, 23, 40, 64}) check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
+    for (int64_t width : {8, 9, 11, 16, 23, 40, 64})
+      check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
     for (int64_t height : {4, 5, 6, 9}) check(make({2, 9, height, 28}, 18, 5, 1, 2, 1, 9));
-    for (int64_t width : {16, 17, 18, 23, 24, 25, 26, 31, 32}) {
+    for (int64_t width : {8, 9, 10, 15, 16, 17, 18, 23, 24, 25, 26, 31, 32}) {
       check(make({2, 9, 9, width}, 9, 5, 1, 2, 1, 9));
     }
   }
@@ -87,18 +88,30 @@ TEST(Conv, DepthwiseInPlace) {
 }
 
 TEST(ConvLarge, DepthwiseSmallSquares) {
-  for (int64_t side = 4; side <= 15; ++side) {
-    check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
-    check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
-    check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    for (int64_t side = 4; side <= 15; ++side) {
+      check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
+      check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
+      check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
+    }
   }
+}
+
+TEST(ConvLarge, PointsOfAllSamplesSideBySide) {
+  check(make({3, 40, 7, 7}, 33, 1));
+  check(make({5, 96, 3, 6}, 64, 1, 1, 0, 1, 2));
+  check(make({2, 64, 5, 13}, 48, 1));  // too many for the weight gradient
 }
 
 // Whole vectors of results, whole groups of four rows, and more.
 TEST(ConvLarge, DepthwiseHalves) {
-  for (int64_t width : {16, 18, 30, 32, 46, 56, 112}) {
-    check(make({2, 11, 8, width}, 11, 3, 2, 1, 1, 11));
-    check(make({1, 5, 14, width}, 5, 3, 2, 1, 1, 5));
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    for (int64_t width : {16, 18, 30, 32, 46, 56, 112}) {
+      check(make({2, 11, 8, width}, 11, 3, 2, 1, 1, 11));
+      check(make({1, 5, 14, width}, 5, 3, 2, 1, 1, 5));
+    }
   }
   check(make({8, 48, 64, 128}, 48, 3, 2, 1, 1, 48));  // dx past the caches
 }
