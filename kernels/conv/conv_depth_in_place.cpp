@@ -16,8 +16,8 @@ namespace {
 
 using namespace depth;
 
-// Of vectors along rows: registers of eight lanes hold nine sums, and fit more rows. Not so many of
-// 5x5, for which vectors of 16 are as good where they are computed by halves.
+// Of a row's vectors: eight fit more rows where registers hold no more, or are computed by halves;
+// not for 5x5 there, which would take twice the instructions.
 int64_t row_lanes(const ConvConfig& c) {
   const bool is_wide = has_wide_registers() && (!halves_wide_registers() || c.kernel_w == 5);
   return is_wide ? kLanes : kLanes / 2;
@@ -164,7 +164,8 @@ Plan plan_weight_rows(const ConvConfig& c) {
   std::vector<HostArg> args = rows_arguments(c, 1);
   args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
   std::string kernel = rows_kernel("conv_depth_weight_rows", c);
-  if (is_square(c) && !has_wide_registers()) kernel += fmt::format("_{}", c.width);
+  const bool has_two_vectors = !has_wide_registers() && c.width > kLanes / 2;
+  if (is_square(c) && has_two_vectors) kernel += fmt::format("_{}", c.width);
   Recorder recorder(kDirectAccess);
   recorder.call(kernel, DeviceClass::kCpu, args);
   return recorder.finish();

@@ -78,9 +78,6 @@ class RowsGenerator : public Generator<Derived> {
                   Expr(true));
   }
 
-  // Whether what row j gives need be added: in squares, of which that is known.
-  Expr sees_row(const Expr& j) { return is_square() ? has_row(0, j) : Expr(true); }
-
   // Of vector v of a row.
   Expr start_of(const Expr& v) {
     const Expr end = is_square() ? Expr(rows()) : Expr(width);
@@ -202,7 +199,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
       if (is_square()) {  // in order of what is seen: three rows of dy and nine sums are registers
         const Expr row = i - (ky - reach());
         const Expr x = pixels(v, i, first, kx, reach(), image);
-        sums.push_back(select(sees_row(row), fma_f32(x, given(row), old), old));
+        sums.push_back(select(has_row(first, row), fma_f32(x, given(row), old), old));
       } else {
         sums.push_back(fma_f32(pixels(v, i, first, kx, ky, image), given(i), old));
       }

@@ -94,6 +94,7 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
       check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
       check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
       check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
+      check(make({2, 5, side, side}, 10, 3, 1, 1, 1, 5));
     }
   }
 }
