@@ -12,6 +12,7 @@
 // started at +0; a window of one tap is one chunk.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/conv_tiles.h"
+#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
 
@@ -112,7 +113,7 @@ class ConvTiles : public Generator<ConvTiles> {
     };
     chunks = RDom(0, parts(kernel_w, chunk_w), 0, parts(kernel_h, chunk_h), 0,
                   parts(group_channels, chunk_channels), "chunks");
-    steps = RDom(0, chunk_w * chunk_h * chunk_channels, "steps");
+    steps = RDom(0, chunk_w * chunk_h * chunk_channels, vectors == 1 ? by_fours("steps") : "steps");
     steps.where(steps < left(kernel_w, chunk_w, cx) * left(kernel_h, chunk_h, cy) *
                             left(group_channels, chunk_channels, cc));
     const Expr first = cx * chunk_w + kernel_w * (cy * chunk_h + kernel_h * (cc * chunk_channels));
