@@ -12,10 +12,11 @@
 // Asking for the next plane gained nothing, and made the weight gradient 1.2 times slower.
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/pairwise_sum.h"
+#include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -191,7 +192,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
       return select(is_new_row && is_new_column,
                     dy(clamped(row_at(first, row) + (start + l)), o, g, image), 0.0f);
     };
-    std::vector<Expr> sums, totals;
+    std::vector<Expr> sums;
     lanes(l, o, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
     for (int tap = 0; tap < taps(); ++tap) {
       const int kx = tap % side(), ky = tap / side();
@@ -205,11 +206,8 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
       }
     }
     lanes(l, o, g) = Tuple(sums);
-    for (int tap = 0; tap < taps(); ++tap) {
-      totals.push_back(
-          pairwise_sum(lane_count(), [&](int lane) { return Expr(lanes(lane, o, g)[tap]); }));
-    }
-    dw(kx, ky, o, g) = mux(ky * side() + kx, totals);
+    fold.emplace(lanes, lane_count(), std::vector<Var>{o, g}, add_by_tap);
+    dw(kx, ky, o, g) = mux(ky * side() + kx, fold->total());
   }
 
   void schedule() {
@@ -220,10 +218,8 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
     }
     for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, side());
     Func(dw).gpu_blocks(o, g).unroll(kx).unroll(ky).never_partition_all();
-    lanes.compute_at(dw, o)
-        .store_in(MemoryType::Register)
-        .bound_extent(l, lane_count())
-        .vectorize(l);
+    fold->keep(dw, o);
+    lanes.store_in(MemoryType::Register);
     if (!is_square()) tile(lanes.update().specialize(is_whole()));
     tile(lanes.update());
   }
@@ -242,6 +238,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
 
   Var kx{"kx"}, ky{"ky"};
   Func lanes{"lanes"};
+  std::optional<LaneFold> fold;
   RDom part;
 };
 
