@@ -22,9 +22,10 @@ inline Halide::Expr streamed(const Halide::Expr& value) {
                                       Halide::Internal::Call::PureExtern);
 }
 
-// The name of a loop of which compilers take four steps at a time, those left over one by one:
-// where a step is few multiply-adds, addresses and the loop itself are a fifth of the instructions
-// (3x3 convolutions of 8x64x56x56 1.1 times faster on a Zen 3, 5x5 of 16 to 6 channels 1.15).
-inline std::string by_fours(const std::string& name) { return name + "_by_fours"; }
+// The name of the loop over steps of a tile of so many vectors. Of one vector, compilers take four
+// steps at a time, those left over one by one: a step is few multiply-adds then, so addresses and
+// the loop itself are a fifth of the instructions (3x3 convolutions of 8x64x56x56 1.1 times faster
+// on a Zen 3, 5x5 of 16 to 6 channels 1.15).
+inline std::string steps_of_tile(int vectors) { return vectors == 1 ? "steps_by_fours" : "steps"; }
 
 }  // namespace ballast::kernels

@@ -189,8 +189,7 @@ void note_sum(const std::string& line, Sums& sums) {
   if (equals == std::string::npos || plus == std::string::npos || line.back() != ';') return;
   const std::string first = line.substr(equals + 3, plus - equals - 3),
                     second = line.substr(plus + 3, line.size() - plus - 4);
-  const size_t name = line.rfind(' ', equals - 1) + 1;
-  sums[line.substr(name, equals - name)] = {first, second};
+  sums[declared_at(line, 0).name] = {first, second};
 }
 
 // "long _12 = (long)(_11);" becomes an entry.
@@ -198,8 +197,8 @@ void note_cast(const std::string& line, std::map<std::string, std::string>& cast
   constexpr std::string_view kCast = " = (long)(_";
   const size_t cast = line.find(kCast);
   if (cast == std::string::npos) return;
-  const size_t name = line.rfind(' ', cast - 1) + 1, source = cast + kCast.size() - 1;
-  casts[line.substr(name, cast - name)] = line.substr(source, line.find(')', source) - source);
+  const size_t source = cast + kCast.size() - 1;
+  casts[declared_at(line, 0).name] = line.substr(source, line.find(')', source) - source);
 }
 
 // "base[sum]", where sum is x + y or such a one cast from int, as "(base + x)[y]", and "base + sum"

@@ -40,7 +40,7 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   void sum() {
     const Expr taps = window.taps() * in.dim(2).extent();
     chunks = RDom(0, (taps + chunk_taps - 1) / chunk_taps, "chunks");
-    steps = RDom(0, chunk_taps, vectors == 1 ? by_fours("steps") : "steps");
+    steps = RDom(0, chunk_taps, steps_of_tile(vectors));
     const Expr tap = k * chunk_taps + steps;
     steps.where(tap < taps);
     product(l, v, q, o, p, g, n, k) = 0.0f;

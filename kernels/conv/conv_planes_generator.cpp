@@ -53,7 +53,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
 
   void sum() {
     const Expr taps = window.taps() * in.dim(2).extent();
-    steps = RDom(0, taps, vectors == 1 ? by_fours("steps") : "steps");
+    steps = RDom(0, taps, steps_of_tile(vectors));
     const Expr pixel = window.place(steps) + u * tile_pixels() + v * kLanes + l;
     product(l, v, j, u, o, p, g, n) = 0.0f;
     product(l, v, j, u, o, p, g, n) =

@@ -113,7 +113,7 @@ class ConvTiles : public Generator<ConvTiles> {
     };
     chunks = RDom(0, parts(kernel_w, chunk_w), 0, parts(kernel_h, chunk_h), 0,
                   parts(group_channels, chunk_channels), "chunks");
-    steps = RDom(0, chunk_w * chunk_h * chunk_channels, vectors == 1 ? by_fours("steps") : "steps");
+    steps = RDom(0, chunk_w * chunk_h * chunk_channels, steps_of_tile(vectors));
     steps.where(steps < left(kernel_w, chunk_w, cx) * left(kernel_h, chunk_h, cy) *
                             left(group_channels, chunk_channels, cc));
     const Expr first = cx * chunk_w + kernel_w * (cy * chunk_h + kernel_h * (cc * chunk_channels));

@@ -118,7 +118,7 @@ class ConvWinograd : public PlaneChannelsGenerator<ConvWinograd> {
   // The channels come in chunks whose weights stay in the nearest cache while all tiles pass.
   void multiply() {
     const Expr channels = in.dim(2).extent();
-    steps = RDom(0, chunk, vectors == 1 ? by_fours("steps") : "steps");
+    steps = RDom(0, chunk, steps_of_tile(vectors));
     chunks = RDom(1, (channels + chunk - 1) / chunk - 1, "chunks");
     const Expr channel = k * chunk + steps;
     steps.where(channel < channels);
