@@ -86,35 +86,37 @@ class RowsGenerator : public Generator<Derived> {
   }
 
   // What tap (kx, ky) sees from vector v of row i of the group that begins at `first`.
-  Expr pixels(const Expr& v, const Expr& i, const Expr& first, const Expr& kx, const Expr& ky,
+  Expr pixels(const Expr& v, const Expr& i, const Expr& first, int kx, const Expr& ky,
               const Expr& image) {
+    const int apart = kx - reach();  // columns to the right
     const Expr j = i + (ky - reach()), row = row_at(first, j), x = start_of(v) + l;
     const auto at = [&](const Expr& column) {
       const Expr pixel = in(clamped(row + column), g, image);
       return select(j < 0 || j >= rows(), select(has_row(first, j), pixel, 0.0f), pixel);
     };
-    const Expr last = vectors - 1;
-    // `apart` columns to the right.
-    const auto aside = [&](int apart) {
-      const int lanes = lane_count();
-      const auto shifted = [=](const Expr& a, const Expr& b) {
-        return take_lanes(a, b, lanes,
-                          [=](int lane) { return lane + apart + (apart < 0 ? lanes : 0); });
-      };
-      if (apart < 0) {
-        const Expr of_others = has_cheap_loads()
-                                   ? at(x + apart)
-                                   : select(v < last, shifted(at(x - lanes), at(x)), at(x + apart));
-        return select(v == 0, shifted(Expr(0.0f), at(x)), of_others);
-      }
-      const Expr of_others =
-          has_cheap_loads() ? at(x + apart)
-                            : select(v == last - 1, at(x + apart), shifted(at(x), at(x + lanes)));
-      return select(v == last, shifted(at(x), Expr(0.0f)), of_others);
+    if (apart == 0) return at(x);
+    const int lanes = lane_count();
+    const auto shifted = [=](const Expr& a, const Expr& b) {
+      return take_lanes(a, b, lanes,
+                        [=](int lane) { return lane + apart + (apart < 0 ? lanes : 0); });
     };
-    Expr seen = at(x);
-    for (int apart = -reach(); apart <= reach(); ++apart) {
-      if (apart != 0) seen = select(kx == apart + reach(), aside(apart), seen);
+    const Expr last = vectors - 1;
+    if (apart < 0) {
+      const Expr of_others = has_cheap_loads()
+                                 ? at(x + apart)
+                                 : select(v < last, shifted(at(x - lanes), at(x)), at(x + apart));
+      return select(v == 0, shifted(Expr(0.0f), at(x)), of_others);
+    }
+    const Expr of_others =
+        has_cheap_loads() ? at(x + apart)
+                          : select(v == last - 1, at(x + apart), shifted(at(x), at(x + lanes)));
+    return select(v == last, shifted(at(x), Expr(0.0f)), of_others);
+  }
+  Expr pixels(const Expr& v, const Expr& i, const Expr& first, const Expr& kx, const Expr& ky,
+              const Expr& image) {
+    Expr seen = pixels(v, i, first, reach(), ky, image);
+    for (int tap = 0; tap < side(); ++tap) {
+      if (tap != reach()) seen = select(kx == tap, pixels(v, i, first, tap, ky, image), seen);
     }
     return seen;
   }
