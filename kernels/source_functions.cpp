@@ -82,6 +82,13 @@ constexpr Function kFunctions[] = {
      "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
      "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
      "  return __builtin_astype(value, float16);\n"},
+    // 1 + y 2^floor(whole), -127 <= whole <= 128: infinite from 2^128 on.
+    {"ballast_one_plus_scaled",
+     {"y", "sum", "whole"},
+     "  return fma(y, as_FLOATS((as_WORDS(sum) - 127u) << 23), (FLOATS)(1.0f));\n",
+     "  vector value = __builtin_astype(y, vector), power = __builtin_astype(whole, vector);\n"
+     "  value = __builtin_ia32_scalefps512_mask(value, power, value, 65535, 4);\n"
+     "  return __builtin_astype(value, float16) + 1.0f;\n"},
     // exp(x) for x <= 0, or a little above, to 2e-7 and 2e-9 |x|; 0 below -87.7, as denormals are
     // slow. By 32 powers and degree 2, 9 instructions for 11.
     {"ballast_exp_of_negative",

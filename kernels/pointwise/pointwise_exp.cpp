@@ -55,6 +55,8 @@ Expr exp2_f32(const Expr& x) {
 
 namespace {
 
+constexpr float kWholeBits = 12582912.0f;  // 1.5 2^23: a sum with it is whole, in its low bits
+
 // exp(r) - 1 for |r| <= ln 2 / 2, its largest relative error made least.
 Expr small_expm1(const Expr& r) {
   const Expr z = r * r;
@@ -65,11 +67,11 @@ Expr small_expm1(const Expr& r) {
 
 // 2^-shift (exp(x) - 1) = 2^(n - shift) (exp(r) - 1) + (2^(n - shift) - 2^-shift), for x up to 89
 // (shift 1) or 89.5 (shift 2): does not overflow where exp(x) just does.
-Expr part_of_expm1(const Expr& x, uint32_t shift) {
-  constexpr float kRound = 12583166.0f;  // 1.5 2^23 + 254: the low bits hold n + 254
-  const Expr sum = fma_f32(x, kLog2E, kRound);
-  const Expr scale = as_float((bits_of(sum) - word(127 + shift)) << 23);
-  const Expr rest = minus_octaves(x, sum - kRound);
+Expr part_of_expm1(const Expr& x, int shift) {
+  const float round = kWholeBits + 127 - shift;  // the low bits hold the exponent
+  const Expr sum = fma_f32(x, kLog2E, round);
+  const Expr scale = as_float(bits_of(sum) << 23);
+  const Expr rest = minus_octaves(x, sum - round);
   return fma_f32(small_expm1(rest), scale, scale - (shift == 1 ? 0.5f : 0.25f));
 }
 
@@ -98,41 +100,33 @@ Expr cosh_f32(const Expr& x) {
   return (h + 0.5f) + 0.5f / (h + h + 1.0f);
 }
 
-// With h = (exp(2 |x|) - 1) / 2: h / (h + 1).
+// With h = (exp(2 x) - 1) / 2 = 2^n g + (2^n - 1) / 2: h / (h + 1). The steps of part_of_expm1 in
+// halves; there are so few octaves that ln 2 is one number. The sign is for zeros.
 Expr tanh_f32(const Expr& x) {
-  const Expr magnitude = abs_f32(x);
-  const Expr h = part_of_expm1(at_most(magnitude + magnitude, 20.0f), 1);
-  return copysign_f32(h / (h + 1.0f), x);
+  constexpr float kRound = kWholeBits + 127;
+  const Expr limited = at_least(at_most(x, 10.0f), -10.0f);
+  const Expr sum = fma_f32(limited, 2 * kLog2E, kRound);
+  const Expr scale = as_float(bits_of(sum) << 23);
+  const Expr r = fma_f32(sum - kRound, -kLn2 / 2, limited), z = r * r;
+  const Expr low = fma_f32(r, 4 * 0.166665211f, 2 * 0.49999994f);
+  const Expr high =
+      fma_f32(z, 32 * 0.00138186989f, fma_f32(r, 16 * 0.00836871564f, 8 * 0.0416682921f));
+  const Expr g = fma_f32(z, fma_f32(z, high, low), r);
+  const Expr h = fma_f32(g, scale, fma_f32(scale, 0.5f, -0.5f));
+  return as_float(bits_of(h / (h + 1.0f)) | (bits_of(x) & word(kSignBit)));
 }
 
-namespace {
-
-constexpr float kGateIsOne = 18.0f;  // from here on the gate rounds to 1
-
-// sigmoid(x) = value 2^exponent, with the exponent of exp(x), for x up to kGateIsOne: so small
-// results keep their precision.
-Power split_sigmoid(const Expr& x) {
-  const Power power = split_exp(x);
-  return {power.value / (1.0f + scaled(power.value, power.exponent)), power.exponent};
-}
-
-}  // namespace
-
-// The factor is in before a result becomes a denormal.
+// factor / (1 + exp(-x))
 Expr times_sigmoid_f32(const Expr& factor, const Expr& x) {
-  const Power gate = split_sigmoid(at_most(x, kGateIsOne));
-  return scaled(factor * gate.value, gate.exponent);
+  const Expr limited = at_least(at_most(x, 18.0f), -89.0f);  // to 1, and to 0
+  const Exponent e = exponent_of(limited, -kLog2E);
+  const Expr power = power_near(minus_octaves(-limited, e.whole), e);
+  return factor / call("ballast_one_plus_scaled", {power, e.sum, e.whole});
 }
 
-Expr silu_f32(const Expr& x) {
-  const Expr from = at_least(x, -150.0f);  // where it is 0 already
-  return times_sigmoid_f32(from, from);
-}
+Expr silu_f32(const Expr& x) { return times_sigmoid_f32(at_least(x, -150.0f), x); }
 
-Expr sigmoid_f32(const Expr& x) {
-  const Power gate = split_sigmoid(at_most(x, kGateIsOne));
-  return scaled(gate.value, gate.exponent);
-}
+Expr sigmoid_f32(const Expr& x) { return times_sigmoid_f32(1.0f, x); }
 
 namespace {
 

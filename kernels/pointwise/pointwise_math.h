@@ -43,8 +43,8 @@ Halide::Expr expm1_f32(const Halide::Expr& x);
 Halide::Expr sinh_f32(const Halide::Expr& x);
 Halide::Expr cosh_f32(const Halide::Expr& x);
 Halide::Expr tanh_f32(const Halide::Expr& x);
-Halide::Expr sigmoid_f32(const Halide::Expr& x);
-// The product of `factor` and sigmoid(x), for x from -160 on.
+Halide::Expr sigmoid_f32(const Halide::Expr& x);  // 0 where exp(-x) overflows, below -88
+// The product of `factor` and sigmoid(x).
 Halide::Expr times_sigmoid_f32(const Halide::Expr& factor, const Halide::Expr& x);
 Halide::Expr silu_f32(const Halide::Expr& x);
 

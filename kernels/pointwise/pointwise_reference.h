@@ -25,7 +25,8 @@ struct FloatRow {
 
 // What a result may be off by whatever its size.
 inline double bound_of(const FloatRow& row, double a, double b) {
-  return row.atol * std::max({1.0, std::fabs(a), std::fabs(b)});
+  const auto size = [](double x) { return std::isfinite(x) ? std::fabs(x) : 0; };
+  return row.atol * std::max({1.0, size(a), size(b)});
 }
 
 inline bool is_right(const FloatRow& row, float got, double a, double b) {
@@ -67,6 +68,9 @@ inline double floor_div(double a, double b) {
 }
 inline double sign_of(double a) { return std::isnan(a) ? a : (a > 0) - (a < 0); }
 
+// 1 / (1 + exp(-x)) is 0 where the exponential overflows when rounded to a whole power of 2.
+constexpr double kSmallestGate = 4.2e-39;
+
 // References in double of every op over f32 (unary ops ignore b).
 inline const std::map<std::string, FloatRow>& float_rows() {
   static const std::map<std::string, FloatRow> rows = {
@@ -80,7 +84,7 @@ inline const std::map<std::string, FloatRow>& float_rows() {
       {"rsqrt", {[](double a, double) { return 1 / std::sqrt(a); }, 2}},
       {"reciprocal", {[](double a, double) { return 1 / a; }, 1}},
       {"tanh", {[](double a, double) { return std::tanh(a); }, 3}},
-      {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 4}},
+      {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 3, kSmallestGate}},
       {"relu", {[](double a, double) { return a <= 0 ? 0 : a; }}},
       {"floor", {[](double a, double) { return std::floor(a); }}},
       {"ceil", {[](double a, double) { return std::ceil(a); }}},
@@ -106,7 +110,8 @@ inline const std::map<std::string, FloatRow>& float_rows() {
       {"erfc", {[](double a, double) { return std::erfc(a); }, 5}},
       {"gelu", {[](double a, double) { return gated(a, normal(a)); }, 0, 3e-7, false}},
       {"gelu_tanh", {[](double a, double) { return gated(a, tanh_gate(a)); }, 0, 3e-7, false}},
-      {"silu", {[](double a, double) { return gated(a, 1 / (1 + std::exp(-a))); }, 4}},
+      {"silu",
+       {[](double a, double) { return gated(a, 1 / (1 + std::exp(-a))); }, 4, kSmallestGate}},
       {"softplus",
        {[](double a, double) {
           return std::isnan(a) ? a : std::max(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
