@@ -2,7 +2,10 @@
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/conv_reference.h"
 #include "kernels/conv/conv_winograd_weight.h"
+#include "kernels/lanes.h"
 #include "kernels/registers.h"
+
+#include <array>
 
 namespace ballast::kernels::testing {
 namespace {
@@ -25,6 +28,15 @@ double element_of(const T (&rows)[4][N], int64_t i, int64_t j, const At& at) {
   return sum;
 }
 
+// All of a transform's.
+using Elements = std::array<double, 16>;
+template <class T, int N, class At>
+Elements transformed(const T (&rows)[4][N], const At& at) {
+  Elements elements;
+  for (int e = 0; e < 16; ++e) elements[e] = element_of(rows, e / 4, e % 4, at);
+  return elements;
+}
+
 // |value| of element (row, column) of plane `which`, 0 outside of it.
 double inside(const std::vector<float>& values, int64_t which, int64_t height, int64_t width,
               int64_t row, int64_t column) {
@@ -40,25 +52,38 @@ struct OfTiles {
 };
 
 OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
+  std::vector<Elements> windows, tiles;  // of all inputs, next to each other
+  for (int64_t at = 0; at < p.groups * p.outputs * p.inputs; ++at) {
+    const int64_t first = at / p.inputs / p.outputs * p.group_step +
+                          at / p.inputs % p.outputs * p.out_step + at % p.inputs * p.in_step +
+                          p.first_tap;
+    windows.push_back(transformed(kFilter, [&](int64_t i, int64_t j) {
+      return std::fabs(w[first + (i * 3 + j) * p.tap_step]);
+    }));
+  }
+  const int64_t down = ceil_div(p.out_h, 2), across = ceil_div(p.out_w, 2);
+  for (int64_t at = 0; at < p.batch * p.groups * down * across; ++at) {
+    const int64_t top = at / across % down * 2 - p.top, left = at % across * 2 - p.left;
+    for (int64_t c = 0; c < p.inputs; ++c) {
+      const int64_t plane = at / across / down * p.inputs + c;
+      tiles.push_back(transformed(kSpread, [&](int64_t i, int64_t j) {
+        return inside(x, plane, p.in_h, p.in_w, top + i, left + j);
+      }));
+    }
+  }
   OfTiles result;
   for (int64_t at = 0; at < p.batch * p.groups * p.outputs * p.out_h * p.out_w; ++at) {
     const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
                   o = at / p.out_w / p.out_h % p.outputs,
                   sample = at / p.out_w / p.out_h / p.outputs;
-    const int64_t top = row / 2 * 2 - p.top, left = column / 2 * 2 - p.left;
+    const Elements* tile = &tiles[((sample * down + row / 2) * across + column / 2) * p.inputs];
+    const Elements* window = &windows[(sample % p.groups * p.outputs + o) * p.inputs];
     double sum = 0;
     for (int64_t c = 0; c < p.inputs; ++c) {
-      const auto input = [&](int64_t i, int64_t j) {
-        return inside(x, sample * p.inputs + c, p.in_h, p.in_w, top + i, left + j);
-      };
-      const auto window = [&](int64_t i, int64_t j) {
-        return std::fabs(w[sample % p.groups * p.group_step + o * p.out_step + c * p.in_step +
-                           p.first_tap + (i * 3 + j) * p.tap_step]);
-      };
       // The three rows and columns of elements that a result is made of.
       for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
         for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
-          sum += element_of(kSpread, i, j, input) * element_of(kFilter, i, j, window);
+          sum += tile[c][i * 4 + j] * window[c][i * 4 + j];
         }
       }
     }
@@ -75,21 +100,18 @@ std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<
   std::vector<double> result;
   for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
     const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
-    double elements[16] = {};
+    Elements elements{};
     for (int64_t n = 0; n < c.batch; ++n) {
       for (int64_t row = 0; row < c.out_h(); row += 2) {
         for (int64_t column = 0; column < c.out_w(); column += 2) {
-          const auto input = [&](int64_t i, int64_t j) {
+          const Elements input = transformed(kSpread, [&](int64_t i, int64_t j) {
             return inside(x, n * c.in_channels + from, c.height, c.width, row - c.top + i,
                           column - c.left + j);
-          };
-          const auto gradient = [&](int64_t i, int64_t j) {
+          });
+          const Elements gradient = transformed(kGather, [&](int64_t i, int64_t j) {
             return inside(dy, n * c.out_channels + o, c.out_h(), c.out_w(), row + i, column + j);
-          };
-          for (int e = 0; e < 16; ++e) {
-            elements[e] += element_of(kSpread, e / 4, e % 4, input) *
-                           element_of(kGather, e / 4, e % 4, gradient);
-          }
+          });
+          for (int e = 0; e < 16; ++e) elements[e] += input[e] * gradient[e];
         }
       }
     }
@@ -111,21 +133,27 @@ HostTensor uneven_f32(const Shape& shape, int seed) {
   return f32(shape, values);
 }
 
+int64_t own_registers() { return has_wide_registers() ? kWideRegisters : kNarrowRegisters; }
+
 // y, dx and dw by Winograd's algorithm, whoever else would compute them faster.
-void check_winograd(const ConvConfig& c) {
+void check_winograd(const ConvConfig& c,
+                    const std::vector<int64_t>& registers = {own_registers()}) {
   const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
                    dy = uneven_f32(y_shape(c), 3);
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
   const auto [y, dx, dw] = AllTotals(c, xv, wv, dyv);
-  expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value,
-              of_tiles(forward_problem(c), xv, wv).magnitude, c.in_channels / c.groups + 8,
-              "y of " + name_of(c));
-  expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
-              of_tiles(input_grad_problem(c), dyv, wv).magnitude, c.out_channels / c.groups + 8,
-              "dx of " + name_of(c));
-  expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(), dw.value,
-              magnitude_of_weights(c, dyv, xv), c.batch * c.out_h() * c.out_w() / 4 + 16,
-              "dw of " + name_of(c));
+  const auto of_y = of_tiles(forward_problem(c), xv, wv).magnitude,
+             of_dx = of_tiles(input_grad_problem(c), dyv, wv).magnitude,
+             of_dw = magnitude_of_weights(c, dyv, xv);
+  for (int64_t which : registers) {
+    const RegistersScope scope(which);
+    expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value, of_y,
+                c.in_channels / c.groups + 8, "y of " + name_of(c));
+    expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
+                of_dx, c.out_channels / c.groups + 8, "dx of " + name_of(c));
+    expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
+                dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16, "dw of " + name_of(c));
+  }
 }
 
 TEST(ConvWinograd, Small) {
@@ -134,19 +162,19 @@ TEST(ConvWinograd, Small) {
 }
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
-    const RegistersScope scope(registers);
-    check_winograd(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
-    check_winograd(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
-    check_winograd(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
-    check_winograd(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
-    check_winograd(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
-    check_winograd(make({11, 32, 7, 7}, 64, 3, 1, 1));   // blocks of samples, the last moves back
-    check_winograd(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
-    ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
-    lopsided.top = 1, lopsided.right = 2;
-    check_winograd(lopsided);
-  }
+  const auto check = [](const ConvConfig& c) {
+    check_winograd(c, {kWideRegisters, kNarrowRegisters});
+  };
+  check(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
+  check(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
+  check(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
+  check(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
+  check(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
+  check(make({11, 32, 7, 7}, 64, 3, 1, 1));   // blocks of samples, the last moves back
+  check(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
+  ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
+  lopsided.top = 1, lopsided.right = 2;
+  check(lopsided);
 }
 
 TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
