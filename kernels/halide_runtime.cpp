@@ -1,7 +1,7 @@
 #include "kernels/halide_runtime.h"
 
 #include "kernels/aot_table.h"
-#include "kernels/merge_launches.h"
+#include "kernels/join_launches.h"
 #include "kernels/source_names.h"
 #include "kernels/streaming.h"
 

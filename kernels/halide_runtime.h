@@ -67,9 +67,9 @@ class Recorder {
   // The same with the kernel of this name built ahead of time (see aot_kernel).
   void call(const std::string& kernel, device::DeviceClass device_class,
             const std::vector<HostArg>& args);
-  // The last two launches, which do not depend on each other, become one; see merge_launches.h.
+  // The last two launches, which do not depend on each other, become one; see join_launches.h.
   void join_beside(const std::vector<int64_t>& begins = {});
-  // The last `count` launches become one; see join_after in merge_launches.h.
+  // The last `count` launches become one; see join_after in join_launches.h.
   void join_after(size_t count);
   size_t launch_count() const { return plan_.launches.size(); }
   // The launches so far; leaves the recorder empty.
