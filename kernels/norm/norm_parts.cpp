@@ -1,5 +1,6 @@
 #include "kernels/norm/norm_parts.h"
 
+#include "kernels/kernels.h"
 #include "kernels/norm/norm_limits.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/reduce/axis.h"
@@ -82,6 +83,11 @@ Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& 
   std::vector<F> inputs = {F::kTensor, F::kTensor, F::kParameter, F::kStatistic, F::kStatistic};
   if (kind != "rms") inputs.insert(inputs.end(), 2, F::kStatistic);
   return elementwise(device_class, "norm_dx_" + kind, view, inputs, {static_cast<float>(count)});
+}
+
+Plan norm_sum_lines(DeviceClass device_class, int64_t count, int64_t length) {
+  constexpr DType kF32 = DType::kF32;
+  return plan_reduce(device_class, "sum", {kF32, {count, length}}, {0}, {kF32, {length}});
 }
 
 }  // namespace ballast::kernels

@@ -31,4 +31,14 @@ Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines,
 Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& view,
              int64_t count);
 
+// Inputs lines[count, length]; output their sum.
+Plan norm_sum_lines(DeviceClass device_class, int64_t count, int64_t length);
+
+// Of a gradient's operands.
+struct NormGradSlots {
+  uint32_t dy, x, gamma, mean, rstd, dx, dgamma, dbeta;
+};
+// Where all are there, in this order.
+constexpr NormGradSlots kNormGradSlots = {0, 1, 2, 3, 4, 5, 6, 7};
+
 }  // namespace ballast::kernels

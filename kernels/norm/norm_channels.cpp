@@ -1,0 +1,131 @@
+// Batch and group normalisation: channels, each with parameters of its own.
+#include "kernels/halide_runtime.h"
+#include "kernels/kernels.h"
+#include "kernels/norm/norm_parts.h"
+#include "kernels/plan_builder.h"
+
+#include <utility>
+
+namespace ballast::kernels {
+namespace {
+
+NormView batch_view(const ChannelShape& s) {
+  return {{s.batch, s.channels, s.inner}, {0, 1, 0}, {0, 1, 0}};
+}
+
+NormView group_view(const ChannelShape& s, int64_t groups) {
+  const int64_t each = s.channels / groups;
+  return {{s.batch, groups, each, s.inner}, {groups, 1, 0, 0}, {0, each, 1, 0}};
+}
+
+// By (batch, channel) the sums of dy x' and dy; then dgamma and dbeta. Returns the slots of the
+// sums.
+std::pair<uint32_t, uint32_t> add_channel_sums(DeviceClass device_class, const ChannelShape& shape,
+                                               const Shape& spread,
+                                               const std::vector<int64_t>& strides,
+                                               PlanBuilder& builder) {
+  const NormGradSlots& s = kNormGradSlots;
+  const int64_t lines = shape.batch * shape.channels;
+  const uint32_t mean = builder.add_floats(lines);
+  const uint32_t rstd = builder.add_floats(lines);
+  const uint32_t products = builder.add_floats(lines);
+  const uint32_t slopes = builder.add_floats(lines);
+  builder.append(plan_copy(device_class, DType::kF32, spread, strides), {s.mean, mean});
+  builder.append(plan_copy(device_class, DType::kF32, spread, strides), {s.rstd, rstd});
+  builder.append(norm_sums(device_class, "batch", lines, shape.inner),
+                 {s.dy, s.x, rstd, mean, products, slopes});
+  builder.append(norm_sum_lines(device_class, shape.batch, shape.channels), {products, s.dgamma});
+  builder.append(norm_sum_lines(device_class, shape.batch, shape.channels), {slopes, s.dbeta});
+  return {products, slopes};
+}
+
+}  // namespace
+
+Plan plan_group_norm(DeviceClass device_class, const ChannelShape& shape, int64_t groups,
+                     float epsilon) {
+  if (shape.batch == 0) return {};
+  const int64_t lines = shape.batch * groups, length = shape.channels / groups * shape.inner;
+  PlanBuilder builder(6);
+  builder.append(norm_moments(device_class, "layer", lines, length, epsilon), {0, 4, 5});
+  builder.append(norm_apply(device_class, "layer", group_view(shape, groups)), {0, 1, 2, 4, 5, 3});
+  return builder.finish();
+}
+
+Plan plan_group_norm_grad(DeviceClass device_class, const ChannelShape& shape, int64_t groups) {
+  const NormGradSlots& s = kNormGradSlots;
+  PlanBuilder builder(8);
+  if (shape.batch == 0) {
+    builder.append(norm_sum_lines(device_class, 0, shape.channels), {s.x, s.dgamma});
+    builder.append(norm_sum_lines(device_class, 0, shape.channels), {s.x, s.dbeta});
+    return builder.finish();
+  }
+  const int64_t each = shape.channels / groups;
+  const auto [products, slopes] =
+      add_channel_sums(device_class, shape, {shape.batch, groups, each}, {groups, 1, 0}, builder);
+  // The sums of a group weigh its channels with gamma.
+  const TensorType lines{DType::kF32, {shape.batch, shape.channels}},
+      channels{DType::kF32, {shape.channels}};
+  const TensorType split{DType::kF32, {shape.batch * groups, each}},
+      sums{DType::kF32, {shape.batch * groups}};
+  const uint32_t weighted = builder.add_region(lines.bytes());
+  const uint32_t group_products = builder.add_region(sums.bytes());
+  const uint32_t group_slopes = builder.add_region(sums.bytes());
+  const auto weigh = [&](uint32_t from, uint32_t to) {
+    builder.append(plan_pointwise(device_class, "mul", {lines, channels}, lines),
+                   {from, s.gamma, weighted});
+    builder.append(plan_reduce(device_class, "sum", split, {1}, sums), {weighted, to});
+  };
+  weigh(products, group_products);
+  weigh(slopes, group_slopes);
+  builder.append(norm_dx(device_class, "layer", group_view(shape, groups), each * shape.inner),
+                 {s.dy, s.x, s.gamma, s.rstd, group_products, s.mean, group_slopes, s.dx});
+  return builder.finish();
+}
+
+Plan plan_batch_norm(DeviceClass device_class, const ChannelShape& shape, float epsilon,
+                     float momentum) {
+  const int64_t lines = shape.batch * shape.channels;
+  // Inputs x, gamma, beta, running mean and variance; outputs y, running ones, mean, rstd.
+  PlanBuilder builder(10);
+  const uint32_t means = builder.add_floats(lines);
+  const uint32_t squares = builder.add_floats(lines);
+  builder.append(norm_moments(device_class, "batch", lines, shape.inner, 0), {0, means, squares});
+  const std::string kernel = "batch_norm_moments";
+  const auto by_line = [&](uint32_t slot) {
+    return Operand{
+        slot, DType::kF32, {shape.channels, shape.batch, 1}, {1, shape.channels, lines}, {}};
+  };
+  const auto by_channel = [&](uint32_t slot) {
+    return Operand{slot, DType::kF32, {shape.channels, 1}, {1, shape.channels}, {}};
+  };
+  Recorder recorder(kNoAliases);
+  recorder.call(
+      kernel, device_class,
+      {by_line(0), by_line(1), by_channel(2), by_channel(3), static_cast<float>(shape.inner),
+       epsilon, momentum, by_channel(4), by_channel(5), by_channel(6), by_channel(7)});
+  builder.append(recorder.finish(), {means, squares, 3, 4, 6, 7, 8, 9});
+  builder.append(norm_apply(device_class, "layer", batch_view(shape)), {0, 1, 2, 8, 9, 5});
+  return builder.finish();
+}
+
+Plan plan_batch_norm_grad(DeviceClass device_class, const ChannelShape& shape) {
+  const NormGradSlots& s = kNormGradSlots;
+  PlanBuilder builder(8);
+  add_channel_sums(device_class, shape, {shape.batch, shape.channels}, {0, 1}, builder);
+  const TensorType channels{DType::kF32, {shape.channels}};
+  const uint32_t products = builder.add_region(channels.bytes());
+  const uint32_t slopes = builder.add_region(channels.bytes());
+  const Plan mul = plan_pointwise(device_class, "mul", {channels, channels}, channels);
+  builder.append(mul, {s.dgamma, s.gamma, products});
+  builder.append(mul, {s.dbeta, s.gamma, slopes});
+  builder.append(norm_dx(device_class, "layer", batch_view(shape), shape.batch * shape.inner),
+                 {s.dy, s.x, s.gamma, s.rstd, products, s.mean, slopes, s.dx});
+  return builder.finish();
+}
+
+Plan plan_batch_norm_inference(DeviceClass device_class, const ChannelShape& shape, float epsilon) {
+  if (shape.batch * shape.channels * shape.inner == 0) return {};
+  return norm_apply(device_class, "inference", batch_view(shape), epsilon);
+}
+
+}  // namespace ballast::kernels
