@@ -84,7 +84,7 @@ inline const std::map<std::string, FloatRow>& float_rows() {
       {"rsqrt", {[](double a, double) { return 1 / std::sqrt(a); }, 2}},
       {"reciprocal", {[](double a, double) { return 1 / a; }, 1}},
       {"tanh", {[](double a, double) { return std::tanh(a); }, 3}},
-      {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 3, kSmallestGate}},
+      {"sigmoid", {[](double a, double) { return 1 / (1 + std::exp(-a)); }, 4, kSmallestGate}},
       {"relu", {[](double a, double) { return a <= 0 ? 0 : a; }}},
       {"floor", {[](double a, double) { return std::floor(a); }}},
       {"ceil", {[](double a, double) { return std::ceil(a); }}},
