@@ -133,11 +133,9 @@ HostTensor uneven_f32(const Shape& shape, int seed) {
   return f32(shape, values);
 }
 
-int64_t own_registers() { return has_wide_registers() ? kWideRegisters : kNarrowRegisters; }
-
 // y, dx and dw by Winograd's algorithm, whoever else would compute them faster.
 void check_winograd(const ConvConfig& c,
-                    const std::vector<int64_t>& registers = {own_registers()}) {
+                    const std::vector<int64_t>& registers = {vector_register_bytes()}) {
   const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
                    dy = uneven_f32(y_shape(c), 3);
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();

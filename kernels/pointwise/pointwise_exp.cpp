@@ -57,11 +57,13 @@ namespace {
 
 constexpr float kWholeBits = 12582912.0f;  // 1.5 2^23: a sum with it is whole, in its low bits
 
-// exp(r) - 1 for |r| <= ln 2 / 2, its largest relative error made least.
-Expr small_expm1(const Expr& r) {
+// (exp(u r) - 1) / u for |u r| <= ln 2 / 2, its largest relative error made least; u a power of 2.
+Expr small_expm1(const Expr& r, float u = 1) {
+  const float u2 = u * u, u4 = u2 * u2;
   const Expr z = r * r;
-  const Expr low = fma_f32(r, 0.166665211f, 0.49999994f);
-  const Expr high = fma_f32(z, 0.00138186989f, fma_f32(r, 0.00836871564f, 0.0416682921f));
+  const Expr low = fma_f32(r, u2 * 0.166665211f, u * 0.49999994f);
+  const Expr high =
+      fma_f32(z, u * u4 * 0.00138186989f, fma_f32(r, u4 * 0.00836871564f, u * u2 * 0.0416682921f));
   return fma_f32(z, fma_f32(z, high, low), r);
 }
 
@@ -100,19 +102,15 @@ Expr cosh_f32(const Expr& x) {
   return (h + 0.5f) + 0.5f / (h + h + 1.0f);
 }
 
-// With h = (exp(2 x) - 1) / 2 = 2^n g + (2^n - 1) / 2: h / (h + 1). The steps of part_of_expm1 in
-// halves; there are so few octaves that ln 2 is one number. The sign is for zeros.
+// With h = (exp(2 x) - 1) / 2 = 2^n (exp(2 r) - 1) / 2 + (2^n - 1) / 2: h / (h + 1). There are so
+// few octaves that ln 2 is one number. The sign is for zeros.
 Expr tanh_f32(const Expr& x) {
   constexpr float kRound = kWholeBits + 127;
   const Expr limited = at_least(at_most(x, 10.0f), -10.0f);
   const Expr sum = fma_f32(limited, 2 * kLog2E, kRound);
   const Expr scale = as_float(bits_of(sum) << 23);
-  const Expr r = fma_f32(sum - kRound, -kLn2 / 2, limited), z = r * r;
-  const Expr low = fma_f32(r, 4 * 0.166665211f, 2 * 0.49999994f);
-  const Expr high =
-      fma_f32(z, 32 * 0.00138186989f, fma_f32(r, 16 * 0.00836871564f, 8 * 0.0416682921f));
-  const Expr g = fma_f32(z, fma_f32(z, high, low), r);
-  const Expr h = fma_f32(g, scale, fma_f32(scale, 0.5f, -0.5f));
+  const Expr r = fma_f32(sum - kRound, -kLn2 / 2, limited);
+  const Expr h = fma_f32(small_expm1(r, 2), scale, fma_f32(scale, 0.5f, -0.5f));
   return as_float(bits_of(h / (h + 1.0f)) | (bits_of(x) & word(kSignBit)));
 }
 
