@@ -1,16 +1,30 @@
 // plan_matmul on named shapes: GFLOP/s of the fastest batch, and the share of the FMA peak that
 // this process measured just before. The mean time that Google Benchmark prints includes whatever
 // else the machine was doing.
+//
+// --choices: also each way to compute a shape that is estimated to take less than three times the
+// best one, beside the estimate. For work on estimates; on a machine that does other things ask for
+// --benchmark_enable_random_interleaving=true and some --benchmark_repetitions.
 #include "bench/kernels/plan_timer.h"
 #include "bench/roofline.h"
+#include "kernels/matmul/matmul_choice.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ballast::bench {
 namespace {
 
+using kernels::MatmulChoice;
 using kernels::MatmulConfig;
+
+// 1x1 convolutions of `batch` images: y = w x, and with transposed weights towards the input.
+MatmulConfig images_of(int64_t batch, MatmulConfig c) {
+  c.batch = {{batch, 0, c.k * c.n, c.m * c.n}};
+  return c;
+}
 
 MatmulConfig batch_of(int64_t extent, MatmulConfig c) {
   c.batch = {{extent, c.m * c.k, c.k * c.n, c.m * c.n}};
@@ -54,20 +68,62 @@ const Shape kShapes[] = {
     {"vecmat_1024", {1, 1024, 1024}},
     {"vecmat_1024_tb", {1, 1024, 1024, false, true}},
     {"linreg_forward", {32, 1, 10, false, true, true}},
+    {"skinny_64x512x10", {64, 10, 512}},
+    {"skinny_4096x512x10", {4096, 10, 512}},
+    {"skinny_4096x10x512", {4096, 512, 10}},
+    {"skinny_512x4096x10_ta", {512, 10, 4096, true, false}},
+    {"skinny_10x4096x512_ta", {10, 512, 4096, true, false}},
+    {"conv_1x1_256_256", images_of(8, {256, 196, 256})},
+    {"conv_1x1_64_256", images_of(8, {256, 3136, 64})},
+    {"conv_1x1_64_256_dx", images_of(8, {64, 3136, 256, true, false})},
+    {"conv_1x1_2048_512", {512, 392, 2048}},
 };
 
-void run_shape(benchmark::State& state, const MatmulConfig& c) {
+using Operands = std::vector<kernels::TensorType>;
+
+int64_t products(const MatmulConfig& c) { return c.batch.empty() ? 1 : c.batch[0].extent; }
+
+Operands operands_of(const MatmulConfig& c) {
   const auto f32 = [](int64_t count) { return kernels::TensorType{kernels::DType::kF32, {count}}; };
-  const int64_t count = c.batch.empty() ? 1 : c.batch[0].extent;
-  std::vector<kernels::TensorType> operands = {f32(count * c.m * c.k), f32(count * c.k * c.n)};
+  const int64_t count = products(c);
+  Operands operands = {f32(count * c.m * c.k), f32(count * c.k * c.n)};
   if (c.has_bias) operands.push_back(f32(c.n));
   if (c.activation == "relu_grad") operands.push_back(f32(c.m * c.n));
   operands.push_back(f32(count * c.m * c.n));
-  PlanTimer timer(kernels::plan_matmul(PlanTimer::device_class(), c), operands);
+  return operands;
+}
+
+void run_plan(benchmark::State& state, const MatmulConfig& c, const kernels::Plan& plan) {
+  PlanTimer timer(plan, operands_of(c));
   const double peak = fma_peak_gflops(static_cast<int>(PlanTimer::device()->info().compute_units));
-  const double gflops = 2e-9 * static_cast<double>(count * c.m * c.n * c.k) / timer.run(state);
+  const double multiply_adds = static_cast<double>(products(c) * c.m * c.n * c.k);
+  const double gflops = 2e-9 * multiply_adds / timer.run(state);
   state.counters["gflops"] = gflops;
   state.counters["percent_of_peak"] = 100 * gflops / peak;
+}
+
+void register_shape(const Shape& shape) {
+  benchmark::RegisterBenchmark(shape.name, [&shape](benchmark::State& state) {
+    run_plan(state, shape.config, kernels::plan_matmul(PlanTimer::device_class(), shape.config));
+  })->UseManualTime();
+}
+
+void register_choices(const Shape& shape) {
+  constexpr double kPromising = 3;
+  const kernels::MatmulSlots slots(shape.config);
+  const std::vector<MatmulChoice> choices = kernels::matmul_choices(
+      PlanTimer::device_class(), kernels::make_matmul_problem(shape.config, slots));
+  double least = choices[0].nanoseconds;
+  for (const MatmulChoice& c : choices) least = std::min(least, c.nanoseconds);
+  for (const MatmulChoice& c : choices) {
+    if (c.nanoseconds > kPromising * least) continue;
+    const std::string name = std::string(shape.name) + "/" + to_string(c);
+    benchmark::RegisterBenchmark(name.c_str(), [&shape, c](benchmark::State& state) {
+      run_plan(state, shape.config,
+               kernels::plan_matmul_as(PlanTimer::device_class(), shape.config, c));
+      state.counters["estimated_us"] = c.nanoseconds / 1000;
+    })->UseManualTime();
+  }
 }
 
 }  // namespace
@@ -75,10 +131,13 @@ void run_shape(benchmark::State& state, const MatmulConfig& c) {
 
 int main(int argc, char** argv) {
   using namespace ballast::bench;
+  char** const end = std::remove_if(
+      argv, argv + argc, [](const char* arg) { return std::string_view(arg) == "--choices"; });
+  const bool has_choices = end != argv + argc;
+  argc = static_cast<int>(end - argv);
   for (const Shape& shape : kShapes) {
-    benchmark::RegisterBenchmark(shape.name, [&shape](benchmark::State& state) {
-      run_shape(state, shape.config);
-    })->UseManualTime();
+    register_shape(shape);
+    if (has_choices) register_choices(shape);
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

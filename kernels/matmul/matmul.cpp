@@ -68,12 +68,6 @@ std::string problem_name(const MatmulConfig& c) {
   return name;
 }
 
-std::string choice_name(const MatmulChoice& c) {
-  return fmt::format(" | {}{} pack {}{}", c.tile == nullptr ? "general" : c.tile->name,
-                     c.swapped ? " swapped" : "", static_cast<int>(c.pack),
-                     c.packs_rows ? " rows" : "");
-}
-
 // The standard choice, or where tuning is on the fastest of those that look promising.
 size_t tuned(DeviceClass device_class, const MatmulConfig& config,
              const std::vector<MatmulChoice>& choices) {
@@ -91,7 +85,7 @@ size_t tuned(DeviceClass device_class, const MatmulConfig& config,
   }
   std::string name = problem_name(config);
   for (size_t number : numbers) {
-    name += choice_name(choices[number]);
+    name += " | " + to_string(choices[number]);
     plans.push_back([&, number] { return plan_matmul_as(device_class, config, choices[number]); });
   }
   return numbers[tuned_choice(name, 0, plans, slot_bytes(config, MatmulSlots(config)))];
@@ -185,7 +179,7 @@ Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
   const MatmulChoice choice = choose(device_class, config);
   if (!can_fuse(choice)) return plan_apart(device_class, config, choice, chain);
   const std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
-  return cached_jit_plan(key + problem_name(config) + choice_name(choice) + typed_text_of(chain),
+  return cached_jit_plan(key + problem_name(config) + " | " + to_string(choice) + typed_text_of(chain),
                          [&] { return plan_matmul_as(device_class, config, choice, &chain); });
 }
 

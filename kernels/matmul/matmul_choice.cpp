@@ -2,6 +2,8 @@
 
 #include "kernels/registers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -19,7 +21,10 @@ constexpr MatmulTile kTiles[] = {
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
     {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.02},
     {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
-    {"6x16", 6, 1, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.5},
+    {"6x16", 6, 1, MatmulStore::kLanes,
+     kMatmulPlain | kMatmulColumns | kMatmulPacking | kMatmulCopying, 1.5},
+    {"4x24", 4, 3, MatmulStore::kLanes,
+     kMatmulPlain | kMatmulColumns | kMatmulPacking | kMatmulCopying, 1.4, 4, 8},
     {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03, 8},
     {"16x16_turned", 16, 1, MatmulStore::kRows, 0, 1.56, 4},
     {"16x16_short", 16, 1, MatmulStore::kShortRows, 0, 1.1, 8},
@@ -106,17 +111,26 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
   return p;
 }
 
+std::string to_string(const MatmulChoice& c) {
+  return fmt::format("{}{} pack {}{}", c.tile == nullptr ? "general" : c.tile->name,
+                     c.swapped ? " swapped" : "", static_cast<int>(c.pack),
+                     c.packs_rows ? " rows" : "");
+}
+
 bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
-  return c.pack == MatmulPack::kColumns && c.tile->has(kMatmulPacking) &&
-         p.lanes(c).extent >= c.tile->lanes() && p.rows(c).extent >= c.tile->rows &&
-         p.k % kMatmulLanes == 0 && p.k <= kMatmulPackedSteps;
+  const bool has_kernel =
+      c.pack == MatmulPack::kColumns
+          ? c.tile->has(kMatmulPacking) && p.k % kMatmulLanes == 0
+          : c.pack == MatmulPack::kRows && c.tile->has(kMatmulCopying);
+  return has_kernel && p.lanes(c).extent >= c.tile->lanes() &&
+         p.rows(c).extent >= c.tile->rows && p.k <= kMatmulPackedSteps;
 }
 
 int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
   const int64_t last = p.lanes(c).extent % c.tile->lanes(), rows = p.rows(c).extent;
   const bool in_place = c.pack == MatmulPack::kNone || packs_in_groups(p, c);
   if (last == 0 || last > kMatmulLanes || !in_place || !c.tile->has(kMatmulPlain)) return 0;
-  if (c.tile->vectors == 1) return 0;
+  if (c.tile->lanes() < 2 * kMatmulLanes) return 0;
   if (rows < std::max(kMatmulNarrowRows, c.tile->rows)) return 0;
   // Groups side by side: equally many.
   const int64_t groups = ceil_div(ceil_div(rows, c.tile->rows), c.tiles_per_group);
@@ -242,7 +256,8 @@ double shared_out_ns(const Share& share, int64_t tiles, double tile, double grou
 // `tile`: what two cores take for one.
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
-  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1;
+  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1,
+                   kCopiedPanelNs = 0.05;
   constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
   Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
                  ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
@@ -252,7 +267,9 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
   const double all = tile * share.tiles();
   if (all > kLongNs) return {long_group(share, most), all};
-  const double panel = packs_in_groups(p, c) ? kPackedPanelNs : kPanelNs;
+  const double panel = !packs_in_groups(p, c)          ? kPanelNs
+                       : c.pack == MatmulPack::kColumns ? kPackedPanelNs
+                                                        : kCopiedPanelNs;
   const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
   Grouping best;
   const int64_t fewest = ceil_div(share.row_tiles, most);
@@ -270,10 +287,10 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
 double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.tile->rows == 1) return kStreamingNs;
   const int64_t pitch = p.lanes(c).k_stride;
-  double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_rows * c.tile->vectors);
+  double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_vectors());
   if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
-  if (c.pack == MatmulPack::kNone && c.tile->vectors == 1 && pitch >= kScatteredPitch) {
+  if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes && pitch >= kScatteredPitch) {
     ns *= kScatteredPenalty;
   }
   return ns;
@@ -339,6 +356,7 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
       MatmulChoice c{swapped, &tile};
       const MatmulSide& lanes = p.lanes(c);
       if (!takes_bias(tile, swapped)) continue;
+      if (tile.is_for_narrow_registers() && has_wide_registers()) continue;
       if (!can_store(p, c)) continue;
       if (tile.rows == 1 && p.rows(c).extent > 1) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {

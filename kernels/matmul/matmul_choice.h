@@ -6,6 +6,7 @@
 #include "kernels/matmul/matmul.h"
 
 #include <array>
+#include <string>
 #include <vector>
 
 namespace ballast::kernels {
@@ -32,7 +33,18 @@ enum class MatmulStore { kLanes, kRows, kShortRows, kElements };
 
 // Kernels of a tile beside the one with an epilogue: without; and of these, one that reads A
 // transposed, and one that packs its panels of B itself.
-enum MatmulVariant : unsigned { kMatmulPlain = 1, kMatmulColumns = 2, kMatmulPacking = 4 };
+enum MatmulVariant : unsigned {
+  kMatmulPlain = 1,
+  kMatmulColumns = 2,
+  kMatmulPacking = 4,
+  kMatmulCopying = 8
+};
+
+// As wide as a tile: `vectors` of `lanes` elements each.
+struct MatmulPanel {
+  int64_t vectors, lanes = kMatmulLanes;
+  int64_t width() const { return vectors * lanes; }
+};
 
 struct MatmulTile {
   const char* name;
@@ -41,7 +53,12 @@ struct MatmulTile {
   unsigned variants;         // of MatmulVariant
   double cost;               // of a multiply-add whose sum is in a register, relative
   int64_t held_rows = rows;  // whose sums are in registers at a time
-  int64_t lanes() const { return vectors * kMatmulLanes; }
+  int64_t vector_lanes = kMatmulLanes;
+  MatmulPanel panel() const { return {vectors, vector_lanes}; }
+  int64_t lanes() const { return panel().width(); }
+  // Vectors of 16 whose sums are in registers at a time.
+  int64_t held_vectors() const { return held_rows * lanes() / kMatmulLanes; }
+  bool is_for_narrow_registers() const { return vector_lanes < kMatmulLanes; }
   bool has_panels() const { return rows * vectors > 1; }  // not vectors and dot products below
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
 };
@@ -63,6 +80,9 @@ struct MatmulChoice {
   int64_t tiles_per_group = 0;  // rows of tiles that a work-group computes, of one panel
   double nanoseconds = 0;       // as estimated
 };
+
+// Unlike any other choice for the same problem.
+std::string to_string(const MatmulChoice& choice);
 
 // A config as the kernels see it.
 struct MatmulProblem {

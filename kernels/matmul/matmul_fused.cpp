@@ -110,6 +110,7 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
   Builder<MatmulTiles> tiles(operands, chain, true);
   tiles.set("rows", std::to_string(tile->rows));
   tiles.set("vectors", std::to_string(tile->vectors));
+  tiles.set("lanes", std::to_string(tile->vector_lanes));
   const bool is_dense = tile->store == MatmulStore::kLanes;
   tiles.set("dense_store", is_dense ? "true" : "false");
   return tiles.build(is_dense);

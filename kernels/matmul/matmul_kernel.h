@@ -115,31 +115,31 @@ class MatmulPanels : public MatmulKernel<Derived> {
   }
 
   // The bias of a panel's lanes, or what can be added without a change.
-  Halide::Func bias_of_lanes(int vectors, const Halide::Expr& first_lane) {
+  Halide::Func bias_of_lanes(int vectors, const Halide::Expr& first_lane, int lanes = kLanes) {
     Halide::Func lane_bias("lane_bias");
     const Halide::Expr count = Halide::select(is_bias(MatmulBias::kLanes), vectors, 0);
-    const Halide::RDom i({{0, kLanes}, {0, count}}, "i");
+    const Halide::RDom i({{0, lanes}, {0, count}}, "i");
     lane_bias(l, v, p) = -0.0f;
     lane_bias(i.x, i.y, p) =
-        bias(Halide::min(first_lane + i.y * kLanes + i.x, bias.dim(0).extent() - 1));
-    lane_bias.bound_extent(l, kLanes).bound_extent(v, vectors).vectorize(l);
+        bias(Halide::min(first_lane + i.y * lanes + i.x, bias.dim(0).extent() - 1));
+    lane_bias.bound_extent(l, lanes).bound_extent(v, vectors).vectorize(l);
     lane_bias.update().unscheduled();
     return lane_bias;
   }
   // Appends it to an epilogue, and returns it.
-  Halide::Func add_lane_bias(MatmulEpilogue& epilogue, int vectors,
-                             const Halide::Expr& first_lane) {
-    const Halide::Func lane_bias = bias_of_lanes(vectors, first_lane);
+  Halide::Func add_lane_bias(MatmulEpilogue& epilogue, int vectors, const Halide::Expr& first_lane,
+                             int lanes = kLanes) {
+    const Halide::Func lane_bias = bias_of_lanes(vectors, first_lane, lanes);
     epilogue.add_bias(is_bias(MatmulBias::kLanes),
                       [&](const Halide::Expr& lane, const Halide::Expr& vector,
                           const Halide::Expr&) { return lane_bias(lane, vector, p); });
     return lane_bias;
   }
 
-  void set_panel_layouts(int vectors) {
+  void set_panel_layouts(int vectors, int lanes = kLanes) {
     set_any_layout(a, b, extra, out);
-    b.dim(0).set_stride(1).set_extent(kLanes);
-    b.dim(1).set_stride(kLanes).set_extent(vectors);
+    b.dim(0).set_stride(1).set_extent(lanes);
+    b.dim(1).set_stride(lanes).set_extent(vectors);
     b.dim(2).set_stride(1);
     bias.dim(0).set_min(0);
   }

@@ -19,6 +19,7 @@ template <class Derived>
 class PackKernel : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> lanes{"lanes", kLanes};  // of a vector
 
  protected:
   Var l{"l"}, v{"v"}, k{"k"}, p{"p"}, ko{"ko"}, ki{"ki"}, po{"po"}, pi{"pi"};
@@ -27,12 +28,13 @@ class PackKernel : public Generator<Derived> {
 
   // The first lane of a vector.
   Expr lane_of(const Expr& vectors, const Expr& extent) const {
-    return max(min(p * vectors * kLanes, extent - vectors * kLanes), 0) + v * kLanes;
+    const Expr width = vectors * lanes;
+    return max(min(p * width, extent - width), 0) + v * lanes;
   }
 };
 
 class MatmulPack : public PackKernel<MatmulPack> {
-  static constexpr int kNarrowPanels = 8;
+  static constexpr int kNarrowLanes = 24, kNarrowPanels = 8;
 
  public:
   GeneratorParam<bool> by_vectors{"by_vectors", false};
@@ -49,8 +51,8 @@ class MatmulPack : public PackKernel<MatmulPack> {
     for (int d = 0; d < source.dimensions(); ++d) source.dim(d).set_min(0);
     source.dim(0).set_stride(by_vectors ? Expr(1) : Expr());
     for (int d = 1; d < panels.dimensions(); ++d) panels.dim(d).set_min(0);
-    panels.dim(0).set_bounds(0, kLanes).set_stride(1);
-    panels.dim(1).set_stride(kLanes);
+    panels.dim(0).set_bounds(0, lanes).set_stride(1);
+    panels.dim(1).set_stride(lanes);
 
     // Schedule: a work-item packs 32 rows of a panel, or of some. 1024 x 1024 measured as
     // matmul_tiles: 134 us by vectors, 315 us by elements.
@@ -59,7 +61,7 @@ class MatmulPack : public PackKernel<MatmulPack> {
     if (by_vectors) {
       // Panels follow each other, so that the source's rows are read from front to back.
       // Narrow ones go eight at a time: single cache lines of 32 rows are no stream.
-      Stage narrow = pack.specialize(panel_vectors == 1);
+      Stage narrow = pack.specialize(panel_vectors == kNarrowLanes / lanes);
       narrow.split(p, po, pi, kNarrowPanels, TailStrategy::GuardWithIf)
           .reorder(l, v, pi, ki, z1, z2, po, ko, z0)
           .vectorize(l)
@@ -103,26 +105,26 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
                     batch[2]);
     };
     block(at) = undef<float>();
-    RDom whole(0, kLanes, "whole"), part({{0, kLanes}, {0, kLanes}}, "part");
-    whole.where((kb + 1) * kLanes <= end);
+    RDom whole(0, lanes, "whole"), part({{0, lanes}, {0, lanes}}, "part");
+    whole.where((kb + 1) * lanes <= end);
     // Asks for what the next work-item reads of this row: rows are far apart, and each is left
     // again before the CPU's own prefetching knows of it.
-    const Expr step = kb * kLanes + l;
+    const Expr step = kb * lanes + l;
     block_at(l, whole) = with_prefetch(
         source_at(whole, step),
-        source_at(whole, unsafe_promise_clamped(step + kBlocks * kLanes, 0, end - 1)));
-    part.where((kb + 1) * kLanes > end);
-    block_at(part.x, part.y) = source_at(part.y, min(kb * kLanes + part.x, end - 1));
+        source_at(whole, unsafe_promise_clamped(step + kBlocks * lanes, 0, end - 1)));
+    part.where((kb + 1) * lanes > end);
+    block_at(part.x, part.y) = source_at(part.y, min(kb * lanes + part.x, end - 1));
     block.update(0).vectorize(l);
     block.update(1).unscheduled();
     const std::vector<Func> steps =
-        transpose_block(block, kLanes, sizeof(float), l, r, {v, kb, p, z0, z1, z2});
+        transpose_block(block, lanes, sizeof(float), l, r, {v, kb, p, z0, z1, z2});
     panels(at) = steps.back()(at);
     for (int d = 0; d < source.dimensions(); ++d) source.dim(d).set_min(0);
     source.dim(0).set_stride(Expr());
     source.dim(1).set_stride(1);
-    panels.dim(0).set_bounds(0, kLanes);
-    panels.dim(1).set_bounds(0, kLanes);
+    panels.dim(0).set_bounds(0, lanes);
+    panels.dim(1).set_bounds(0, lanes);
     for (int d = 2; d < panels.dimensions(); ++d) panels.dim(d).set_min(0);
 
     // Schedule: a work-item packs 32 rows of a panel. 64 x 784 measured as above: 11 us, 17 us
@@ -138,7 +140,7 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
         .never_partition_all();
     for (Func turn : steps) {
       turn.compute_at(pack, vi).store_in(MemoryType::Register);
-      turn.bound_extent(l, kLanes).bound_extent(r, kLanes);
+      turn.bound_extent(l, lanes).bound_extent(r, lanes);
       for (const Var& one : {v, kb, p, batch[0], batch[1], batch[2]}) turn.bound_extent(one, 1);
       if (turn.name() != block.name()) turn.vectorize(l).unroll(r);
     }

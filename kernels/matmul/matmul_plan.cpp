@@ -38,7 +38,7 @@ class Writer {
     Operand lanes;
     if (has_panels()) {
       const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
-      const Panels panels = in_place ? panels_in_place(choice_.tile->vectors) : write_panels();
+      const Panels panels = in_place ? panels_in_place(choice_.tile->panel()) : write_panels();
       lanes = panels.operand;
       panel_args = args_of(panels, 0, panel_count() - has_narrow_panel(), choice_.tiles_per_group);
     } else {
@@ -68,7 +68,7 @@ class Writer {
     args.push_back(static_cast<int32_t>(extra_mode()));
     args.push_back(over_output(slots_.output));
     if (has_panels() && packs_itself()) {
-      kernel += "_packing";
+      kernel += choice_.pack == MatmulPack::kColumns ? "_packing" : "_copying";
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
@@ -79,7 +79,7 @@ class Writer {
     return has_panels() && is_plain() && narrow_tiles_per_group(problem_, choice_) > 0;
   }
   void add_narrow_panel(const Operand& rows) {
-    const Panels panels = panels_in_place(1);
+    const Panels panels = panels_in_place({1});
     const int64_t number = ceil_div(lanes_.extent, kMatmulLanes) - 1;
     add_built(by_tiles(rows, kMatmulNarrowRows), panels.operand,
               args_of(panels, number, 1, narrow_tiles_per_group(problem_, choice_)),
@@ -127,8 +127,7 @@ class Writer {
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
            rows_.extent >= choice_.tile->rows &&
-           (bias_mode() == MatmulBias::kNone ||
-            (bias_mode() == MatmulBias::kLanes && packs_in_groups(problem_, choice_))) &&
+           (bias_mode() == MatmulBias::kNone || packs_in_groups(problem_, choice_)) &&
            config_.activation == "none" && !config_.has_residual;
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
@@ -145,6 +144,7 @@ class Writer {
     const bool is_lines = std::all_of(c.strides.begin() + 1, c.strides.end(),
                                       [](int64_t stride) { return stride % kMatmulLanes == 0; });
     return choice_.tile->store == MatmulStore::kLanes && is_lines &&
+           choice_.tile->lanes() % kMatmulLanes == 0 &&
            should_stream(device_class_, rows_.extent * problem_.products(), lanes_.extent,
                          kStreamedBytes);
   }
@@ -213,18 +213,17 @@ class Writer {
     int64_t step = 0, last = 0;  // elements between panels, and to the last
   };
 
-  Panels panels_in_place(int64_t vectors) const {
-    const int64_t step = vectors * kMatmulLanes;
-    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, vectors, step,
-                  std::max<int64_t>(lanes_.extent - step, 0), lanes_.stride);
+  Panels panels_in_place(const MatmulPanel& shape) const {
+    return panels(lanes_.slot, lanes_.k_stride, lanes_.batch, shape, shape.width(),
+                  std::max<int64_t>(lanes_.extent - shape.width(), 0), lanes_.stride);
   }
 
-  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch, int64_t vectors,
-                int64_t step, int64_t last, int64_t stride = 1) const {
+  Panels panels(uint32_t slot, int64_t k_stride, const BatchStrides& batch,
+                const MatmulPanel& shape, int64_t step, int64_t last, int64_t stride = 1) const {
     const Operand operand{slot,
                           DType::kF32,
-                          {kMatmulLanes, vectors, last + 1, problem_.k},
-                          {stride, kMatmulLanes * stride, stride, k_stride},
+                          {shape.lanes, shape.vectors, last + 1, problem_.k},
+                          {stride, shape.lanes * stride, stride, k_stride},
                           {}};
     return {with_batch(operand, batch), step, last};
   }
@@ -241,9 +240,9 @@ class Writer {
 
   Panels write_panels() {
     BatchStrides batch{};
-    const PackedMatrix packed =
-        pack(matrix_of(lanes_, true), lanes_, choice_.tile->vectors, choice_.pack, &batch);
-    return panels(packed.slot, packed.pitch, batch, choice_.tile->vectors, packed.panel,
+    const MatmulPanel shape = choice_.tile->panel();
+    const PackedMatrix packed = pack(matrix_of(lanes_, true), lanes_, shape, choice_.pack, &batch);
+    return panels(packed.slot, packed.pitch, batch, shape, packed.panel,
                   (panel_count() - 1) * packed.panel);
   }
 
@@ -252,7 +251,7 @@ class Writer {
     BatchStrides batch{};
     const int64_t vectors = ceil_div(problem_.k, kMatmulLanes);
     const PackedMatrix packed =
-        pack(matrix_of(rows_, false), rows_, vectors,
+        pack(matrix_of(rows_, false), rows_, {vectors},
              rows_.stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements, &batch);
     return with_batch({packed.slot, DType::kF32, {problem_.k, rows_.extent}, {1, packed.pitch}, {}},
                       batch);
@@ -263,25 +262,26 @@ class Writer {
     int64_t pitch = 0, panel = 0;  // elements from one step, or panel, to the next
   };
 
-  // Appends the launch that packs `source`[step][lane] into panels of `vectors` vectors.
-  PackedMatrix pack(Operand source, const MatmulSide& side, int64_t vectors, MatmulPack form,
-                    BatchStrides* batch) {
-    const int64_t count = ceil_div(source.extents[0], vectors * kMatmulLanes);
+  // Appends the launch that packs `source`[step][lane] into panels of such a shape.
+  PackedMatrix pack(Operand source, const MatmulSide& side, const MatmulPanel& shape,
+                    MatmulPack form, BatchStrides* batch) {
+    const int64_t lanes = shape.lanes, vectors = shape.vectors;
+    const int64_t count = ceil_div(source.extents[0], shape.width());
     // Rows a multiple of 1 KiB apart would share few sets of the first cache.
-    const int64_t width = (vectors + (vectors % 16 == 0)) * kMatmulLanes;
-    const int64_t blocks = ceil_div(source.extents[1], kMatmulLanes);
-    // Packing by columns writes whole blocks of 16.
-    const int64_t steps = form == MatmulPack::kColumns ? blocks * kMatmulLanes : source.extents[1];
+    const int64_t width = shape.width() + (shape.width() % 256 == 0) * lanes;
+    const int64_t blocks = ceil_div(source.extents[1], lanes);
+    // Packing by columns writes whole blocks, as many steps as a vector has lanes.
+    const int64_t steps = form == MatmulPack::kColumns ? blocks * lanes : source.extents[1];
     const int64_t panel = width * steps;
-    Operand target{
-        0, DType::kF32, {kMatmulLanes, vectors, steps, count}, {1, kMatmulLanes, width, panel}, {}};
+    Operand target{0, DType::kF32, {lanes, vectors, steps, count}, {1, lanes, width, panel}, {}};
     std::string kernel = "matmul_pack";
     if (form == MatmulPack::kRows) kernel += "_rows";
     if (form == MatmulPack::kColumns) {
       kernel += "_columns";
-      target.extents = {kMatmulLanes, kMatmulLanes, vectors, blocks, count};
-      target.strides = {1, width, kMatmulLanes, width * kMatmulLanes, panel};
+      target.extents = {lanes, lanes, vectors, blocks, count};
+      target.strides = {1, width, lanes, width * lanes, panel};
     }
+    if (lanes != kMatmulLanes) kernel += fmt::format("_by_{}", lanes);
     int64_t elements = panel * count;
     for (size_t d = 0; d < kMatmulBatch; ++d) {
       const bool repeats = side.batch[d] == 0;  // packed once

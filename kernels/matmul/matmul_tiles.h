@@ -1,6 +1,7 @@
 // C in register tiles of rows x lanes, on CPUs.
 #pragma once
 
+#include "kernels/hints.h"
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_kernel.h"
 #include "kernels/shuffle.h"
@@ -20,9 +21,10 @@ namespace ballast::kernels {
 // along the lanes or, as always if not dense_store, along the rows. `columns` reads A transposed,
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
-// where k is small. `packs` takes B contiguous along k, whose steps are some blocks of 16, and puts
-// each panel on its stack as the loop reads it, which saves the launch that would; it adds a bias
-// of the lanes to what it stores from registers.
+// where k is small. `packs` and `copies` are plain and put each panel on their stack as the loop reads
+// it, which saves the launch that would; they add a bias to what they store from registers. `packs`
+// takes B contiguous along k, whose steps are some blocks of as many as a vector has lanes, `copies`
+// contiguous along the lanes, and asks for the next panel meanwhile.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -30,10 +32,12 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
  public:
   GeneratorParam<int> rows{"rows", 12};
   GeneratorParam<int> vectors{"vectors", 2};
+  GeneratorParam<int> lanes{"lanes", kLanes};  // of a vector
   GeneratorParam<bool> dense_store{"dense_store", true};
   GeneratorParam<bool> plain{"plain", false};
   GeneratorParam<bool> columns{"columns", false};
   GeneratorParam<bool> packs{"packs", false};
+  GeneratorParam<bool> copies{"copies", false};
 
   void generate() {
     // Algorithm.
@@ -42,20 +46,20 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     Func product("product"), staged("staged");
     sum(product, at);
     staged(at) = product(at);
-    Func result = plain && !packs ? product : staged, lane_bias;
+    Func result = plain ? product : staged, lane_bias;
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
-    } else if (packs) {
-      lane_bias = bias_of_lanes(vectors, first_lane(p));
+    } else if (holds_panel()) {
+      lane_bias = bias_of_lanes(vectors, first_lane(p), lanes);
       result = Func("with_bias");
-      result(at) = product(at) + lane_bias(l, v, p);
+      result(at) = product(at) + lane_bias(l, v, p) + bias_of_row();
     } else if (!plain) {
       lane_bias = add_epilogue(staged, which);
     }
 
     const Expr tiles = (out.dim(1).extent() + rows - 1) / rows;
     // The innermost loop is the one along which the output is likely to be contiguous.
-    const Expr extents[] = {dense_store ? kLanes : rows, dense_store ? vectors : kLanes,
+    const Expr extents[] = {dense_store ? lanes : rows, dense_store ? vectors : lanes,
                             dense_store ? rows : vectors};
     RDom r({{0, extents[0]},
             {0, extents[1]},
@@ -83,9 +87,9 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     if (!dense_store) store.unroll(row);
     // Panels follow each other while A's rows of a group stay in the second cache.
     store.gpu_blocks(panel, group, z0).never_partition_all();
-    if (packs) schedule_panel();
+    if (holds_panel()) schedule_panel();
     if (lane_bias.defined()) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
-    schedule_product(product, which, kLanes, vectors, rows);
+    schedule_product(product, which, lanes, vectors, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
     unroll_steps(product.update(1), {l, v, y, rest, p, t, z0, z1, z2});
@@ -93,7 +97,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       product.compute_at(out, tile);
       return;
     }
-    schedule_staged(product, staged, which, kLanes, vectors, rows);
+    schedule_staged(product, staged, which, lanes, vectors, rows);
     staged.compute_at(out, tile);
   }
 
@@ -103,8 +107,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return plain ? std::vector<Expr>{step, y, first_row(t)}
                    : std::vector<Expr>{step, 0, row_of(t, y)};
     };
-    if (!packs) return sum_over_k(product, at, place);
-    pack_panel();
+    if (!holds_panel()) return sum_over_k(product, at, place);
+    packs ? pack_panel() : copy_panel();
     sum_over_k(product, at, place, [&](const Expr& step) {
       return Expr(packed(std::vector<Expr>{l, v, step, p} + batch));
     });
@@ -115,26 +119,48 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     const std::vector<Var> one_block = {v, ko, p, z0, z1, z2};
     Func block("block");
     block(std::vector<Expr>{l, ki} + one_block) =
-        b(std::vector<Expr>{ki, v, first_of_panel(), ko * kLanes + l} + batch);
-    blocks = transpose_block(block, kLanes, sizeof(float), l, ki, one_block);
+        b(std::vector<Expr>{ki, v, first_of_panel(), ko * lanes + l} + batch);
+    blocks = transpose_block(block, lanes, sizeof(float), l, ki, one_block);
     packed(std::vector<Expr>{l, v, xi, p} + batch) =
-        blocks.back()(std::vector<Expr>{l, xi % kLanes, v, xi / kLanes, p} + batch);
+        blocks.back()(std::vector<Expr>{l, xi % lanes, v, xi / lanes, p} + batch);
+  }
+
+  // packed[k][vector][lane] of a panel whose rows lie so already, but far apart.
+  void copy_panel() {
+    const auto element = [&](const Expr& first) {
+      return b(std::vector<Expr>{l, v, first, xi} + batch);
+    };
+    const Expr next = min(first_of_panel() + panel_step, last_panel);
+    packed(std::vector<Var>{l, v, xi, p, z0, z1, z2}) =
+        with_prefetch(element(first_of_panel()), element(next));
   }
 
   void schedule_panel() {
+    const Expr steps = a.dim(0).extent();
     packed.compute_at(out, z1).store_in(MemoryType::Stack).never_partition_all();
-    packed.reorder_storage(l, xi, v, p, z0, z1, z2)
+    packed.reorder_storage(l, copies ? v : xi, copies ? xi : v, p, z0, z1, z2)
         .bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
-        .bound_extent(l, kLanes)
+        .bound_extent(l, lanes)
         .bound(v, 0, vectors)
-        .bound(xi, 0, a.dim(0).extent() / kLanes * kLanes);
-    packed.split(xi, ko, ki, kLanes).reorder(l, ki, ko, v).vectorize(l).unroll(ki);
+        .bound(xi, 0, copies ? steps : steps / lanes * lanes);
     for (const Var& one : {p, z0, z1, z2}) packed.bound_extent(one, 1);
+    if (copies) {
+      packed.reorder(l, v, xi).vectorize(l).unroll(v);
+      return;
+    }
+    packed.split(xi, ko, ki, lanes).reorder(l, ki, ko, v).vectorize(l).unroll(ki);
     for (Func step : blocks) {
       step.compute_at(packed, ko).store_in(MemoryType::Register).vectorize(l).unroll(ki);
-      step.bound_extent(l, kLanes).bound_extent(ki, kLanes);
+      step.bound_extent(l, lanes).bound_extent(ki, lanes);
       for (const Var& one : {v, ko, p, z0, z1, z2}) step.bound_extent(one, 1);
     }
+  }
+
+  bool holds_panel() const { return packs || copies; }
+  // What can be added without a change where the bias does not lie along the rows.
+  Expr bias_of_row() const {
+    const Expr row = min(row_of(t, y), bias.dim(0).extent() - 1);
+    return select(is_bias(MatmulBias::kRows), bias(row), -0.0f);
   }
 
   Expr first_row(const Expr& number) const {
@@ -145,12 +171,12 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     return plain ? first_row(number) + row : min(first_row(number) + row, out.dim(1).extent() - 1);
   }
   Expr first_lane(const Expr& panel) const {
-    const int width = vectors * kLanes;
+    const int width = int{vectors} * lanes;
     return max(min(panel * width, out.dim(0).extent() - width), 0);
   }
 
   Expr column_of(const Expr& panel, const Expr& vector, const Expr& lane) const {
-    const Expr column = first_lane(panel) + vector * kLanes + lane;
+    const Expr column = first_lane(panel) + vector * lanes + lane;
     return dense_store ? column : min(column, out.dim(0).extent() - 1);
   }
 
@@ -159,12 +185,12 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   }
 
   void set_layouts() {
-    set_panel_layouts(vectors);
+    set_panel_layouts(vectors, lanes);
     if (packs) {
       b.dim(0).set_stride(Expr());
       b.dim(1).set_stride(Expr());
       b.dim(2).set_stride(Expr());
-      b.dim(3).set_stride(1).set_extent(b.dim(3).extent() / kLanes * kLanes);
+      b.dim(3).set_stride(1).set_extent(b.dim(3).extent() / lanes * lanes);
     }
     if (plain) a.dim(1).set_extent(rows);
     if (columns) {
@@ -188,7 +214,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return bias(row_of(t, row));
     });
     Func lane_bias;
-    if (dense_store) lane_bias = add_lane_bias(epilogue, vectors, first_lane(p));
+    if (dense_store) lane_bias = add_lane_bias(epilogue, vectors, first_lane(p), lanes);
     epilogue.add_activations(activation);
     epilogue.add_extra(extra_mode, dense_store, extra_at);
     return lane_bias;
