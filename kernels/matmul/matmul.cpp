@@ -179,8 +179,9 @@ Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
   const MatmulChoice choice = choose(device_class, config);
   if (!can_fuse(choice)) return plan_apart(device_class, config, choice, chain);
   const std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
-  return cached_jit_plan(key + problem_name(config) + " | " + to_string(choice) + typed_text_of(chain),
-                         [&] { return plan_matmul_as(device_class, config, choice, &chain); });
+  return cached_jit_plan(
+      key + problem_name(config) + " | " + to_string(choice) + typed_text_of(chain),
+      [&] { return plan_matmul_as(device_class, config, choice, &chain); });
 }
 
 }  // namespace ballast::kernels

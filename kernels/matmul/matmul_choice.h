@@ -12,9 +12,11 @@
 namespace ballast::kernels {
 
 constexpr int64_t kMatmulLanes = kLanes;
-constexpr size_t kMatmulBatch = 3;           // dimensions
-constexpr int64_t kMatmulNarrowRows = 12;    // of the tile for a product's last lanes
-constexpr int64_t kMatmulPackedSteps = 256;  // of k, in a kernel that packs its panels itself
+constexpr size_t kMatmulBatch = 3;         // dimensions
+constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last lanes
+// Steps of k in a kernel that packs its panels itself: at most, and at least where their rows would
+// do as they are.
+constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
@@ -58,6 +60,7 @@ struct MatmulTile {
   int64_t lanes() const { return panel().width(); }
   // Vectors of 16 whose sums are in registers at a time.
   int64_t held_vectors() const { return held_rows * lanes() / kMatmulLanes; }
+  bool has_whole_lines() const { return lanes() % kMatmulLanes == 0; }
   bool is_for_narrow_registers() const { return vector_lanes < kMatmulLanes; }
   bool has_panels() const { return rows * vectors > 1; }  // not vectors and dot products below
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }

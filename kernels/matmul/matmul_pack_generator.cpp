@@ -110,9 +110,9 @@ class MatmulPackColumns : public PackKernel<MatmulPackColumns> {
     // Asks for what the next work-item reads of this row: rows are far apart, and each is left
     // again before the CPU's own prefetching knows of it.
     const Expr step = kb * lanes + l;
-    block_at(l, whole) = with_prefetch(
-        source_at(whole, step),
-        source_at(whole, unsafe_promise_clamped(step + kBlocks * lanes, 0, end - 1)));
+    block_at(l, whole) =
+        with_prefetch(source_at(whole, step),
+                      source_at(whole, unsafe_promise_clamped(step + kBlocks * lanes, 0, end - 1)));
     part.where((kb + 1) * lanes > end);
     block_at(part.x, part.y) = source_at(part.y, min(kb * lanes + part.x, end - 1));
     block.update(0).vectorize(l);

@@ -144,7 +144,7 @@ class Writer {
     const bool is_lines = std::all_of(c.strides.begin() + 1, c.strides.end(),
                                       [](int64_t stride) { return stride % kMatmulLanes == 0; });
     return choice_.tile->store == MatmulStore::kLanes && is_lines &&
-           choice_.tile->lanes() % kMatmulLanes == 0 &&
+           choice_.tile->has_whole_lines() &&
            should_stream(device_class_, rows_.extent * problem_.products(), lanes_.extent,
                          kStreamedBytes);
   }

@@ -21,10 +21,10 @@ namespace ballast::kernels {
 // along the lanes or, as always if not dense_store, along the rows. `columns` reads A transposed,
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
-// where k is small. `packs` and `copies` are plain and put each panel on their stack as the loop reads
-// it, which saves the launch that would; they add a bias to what they store from registers. `packs`
-// takes B contiguous along k, whose steps are some blocks of as many as a vector has lanes, `copies`
-// contiguous along the lanes, and asks for the next panel meanwhile.
+// where k is small. `packs` and `copies` are plain and put each panel on their stack as the loop
+// reads it, which saves the launch that would; they add a bias to what they store from registers.
+// `packs` takes B contiguous along k, whose steps are some blocks of as many as a vector has lanes,
+// `copies` contiguous along the lanes, and asks for the next panel meanwhile.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
