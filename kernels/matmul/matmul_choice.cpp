@@ -262,7 +262,7 @@ double shared_out_ns(const Share& share, int64_t tiles, double tile, double grou
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
   constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1,
-                   kCopiedPanelNs = 0.05;
+                   kCopiedPanelNs = 0.2;
   constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
   Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
                  ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
