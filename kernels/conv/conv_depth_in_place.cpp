@@ -136,11 +136,14 @@ Plan plan_weight_halves(const ConvConfig& c) {
   return recorder.finish();
 }
 
-// The kernel for rows of so many vectors, and its first arguments.
+// The kernel for rows of so many vectors, or for squares of two of 8 lanes, and its first
+// arguments.
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
   const int64_t lanes = row_lanes(c);
   const char* window = c.kernel_w == 5 ? "_5x5" : "";
-  return fmt::format("{}{}_{}x{}", name, window, ceil_div(c.width, lanes), lanes);
+  const bool has_own = is_square(c) && !has_wide_registers() && c.width > kLanes / 2;
+  return fmt::format("{}{}_{}x{}{}", name, window, ceil_div(c.width, lanes), lanes,
+                     has_own ? fmt::format("_{}", c.width) : "");
 }
 std::vector<HostArg> rows_arguments(const ConvConfig& c, uint32_t in) {
   std::vector<HostArg> args;
@@ -163,11 +166,8 @@ Plan plan_rows(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 Plan plan_weight_rows(const ConvConfig& c) {
   std::vector<HostArg> args = rows_arguments(c, 1);
   args.insert(args.end(), {channel_planes(0, c), weights(2, c)});
-  std::string kernel = rows_kernel("conv_depth_weight_rows", c);
-  const bool has_two_vectors = !has_wide_registers() && c.width > kLanes / 2;
-  if (is_square(c) && has_two_vectors) kernel += fmt::format("_{}", c.width);
   Recorder recorder(kDirectAccess);
-  recorder.call(kernel, DeviceClass::kCpu, args);
+  recorder.call(rows_kernel("conv_depth_weight_rows", c), DeviceClass::kCpu, args);
   return recorder.finish();
 }
 

@@ -35,14 +35,17 @@ class RowsGenerator : public Generator<Derived> {
   GeneratorParam<int> window{"window", 3};    // rows and columns of it: 3 or 5
   GeneratorParam<int> vectors{"vectors", 4};  // of a row
   GeneratorParam<int> lanes_of_vector{"lanes", 16};
-  GeneratorParam<int> side_of_plane{"plane", 0};  // of squares of which all rows are a group
+  // Of squares of just so many rows, whose addresses then are few; towards the weights all rows are
+  // a group.
+  GeneratorParam<int> side_of_plane{"plane", 0};
 
  protected:
   int lane_count() const { return lanes_of_vector; }
   int side() const { return window; }
   int reach() const { return side() / 2; }
   bool is_square() const { return side_of_plane > 0; }
-  int rows() const { return is_square() ? int(side_of_plane) : kRows; }  // of a group
+  bool is_whole_group() const { return is_square() && Derived::kGroupsAreSquares; }
+  int rows() const { return is_whole_group() ? int(side_of_plane) : kRows; }  // of a group
   // Where a register has 8 lanes, nine sums of a row fit, and a load costs less than its shuffles.
   bool has_cheap_loads() const { return lane_count() < 16; }
 
@@ -53,36 +56,45 @@ class RowsGenerator : public Generator<Derived> {
   GeneratorInput<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
   Var l{"l"}, o{"o"}, g{"g"}, n{"n"};
 
-  Expr plane() { return in.dim(0).extent(); }
+  Expr plane() {
+    return is_square() ? Expr(side_of_plane * int(side_of_plane)) : in.dim(0).extent();
+  }
+  Expr pixels_of(int count) {
+    const Expr given[] = {0, width, two_rows, three_rows, four_rows};
+    return is_square() ? Expr(count * side_of_plane) : given[count];
+  }
 
   Expr clamped(const Expr& place) { return unsafe_promise_clamped(place, 0, plane() - 1); }
 
   // Groups of rows, and where group k begins in its plane; the last one ends with it.
-  Expr groups() { return is_square() ? Expr(1) : (plane() + four_rows - 1) / four_rows; }
+  Expr groups() {
+    return is_whole_group() ? Expr(1) : (plane() + pixels_of(kRows) - 1) / pixels_of(kRows);
+  }
   Expr first_of(const Expr& k) {
-    return is_square() ? Expr(0) : min(k * four_rows, plane() - four_rows);
+    return is_whole_group() ? Expr(0) : min(k * pixels_of(kRows), plane() - pixels_of(kRows));
   }
 
   // Where row j from `first` on begins, or the plane's first or last row.
   Expr row_at(const Expr& first, const Expr& j) {
-    if (is_square()) return clamp(j, 0, rows() - 1) * rows();
-    return select(j == -2, max(first - two_rows, 0), j == -1, max(first - width, 0), j == 0, first,
-                  j == 1, first + width, j == 2, first + two_rows, j == 3, first + three_rows,
-                  j == 4, min(first + four_rows, plane() - width),
-                  min(first + four_rows + width, plane() - width));
+    if (is_whole_group()) return clamp(j, 0, rows() - 1) * rows();
+    const Expr row = pixels_of(1), four = pixels_of(4), last = plane() - row;
+    return select(j == -2, max(first - pixels_of(2), 0), j == -1, max(first - row, 0), j == 0,
+                  first, j == 1, first + row, j == 2, first + pixels_of(2), j == 3,
+                  first + pixels_of(3), j == 4, min(first + four, last),
+                  min(first + four + row, last));
   }
   // Whether the plane has it.
   Expr has_row(const Expr& first, const Expr& j) {
-    if (is_square()) return j >= 0 && j < rows();
-    return select(j == -2, first >= two_rows, j == -1, first > 0, j == 4,
-                  first + four_rows < plane(), j == 5, first + four_rows + width < plane(),
+    if (is_whole_group()) return j >= 0 && j < rows();
+    const Expr four = pixels_of(4);
+    return select(j == -2, first >= pixels_of(2), j == -1, first > 0, j == 4,
+                  first + four < plane(), j == 5, first + four + pixels_of(1) < plane(),
                   Expr(true));
   }
 
   // Of vector v of a row.
   Expr start_of(const Expr& v) {
-    const Expr end = is_square() ? Expr(rows()) : Expr(width);
-    return select(v == vectors - 1, end - lane_count(), v * lane_count());
+    return select(v == vectors - 1, pixels_of(1) - lane_count(), v * lane_count());
   }
 
   // What tap (kx, ky) sees from vector v of row i of the group that begins at `first`.
@@ -124,6 +136,7 @@ class RowsGenerator : public Generator<Derived> {
 
 class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
  public:
+  static constexpr bool kGroupsAreSquares = false;
   Input<int> planes{"planes"};  // of a work-group
   Input<int> is_flipped{"is_flipped"};
   Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
@@ -180,6 +193,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
 
 class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
  public:
+  static constexpr bool kGroupsAreSquares = true;
   Input<Buffer<float, 4>> dy{"dy"};   // (a plane's pixels, channel, g, n)
   Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, channel, g)
 
