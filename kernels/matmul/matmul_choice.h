@@ -14,8 +14,8 @@ namespace ballast::kernels {
 constexpr int64_t kMatmulLanes = kLanes;
 constexpr size_t kMatmulBatch = 3;         // dimensions
 constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last lanes
-// Steps of k in a kernel that packs its panels itself: at most, and at least where their rows would
-// do as they are.
+// The most steps of k in a kernel that packs its panels itself, and the fewest where it copies
+// them: rows of fewer do as they are.
 constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are

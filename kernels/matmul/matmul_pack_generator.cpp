@@ -34,7 +34,7 @@ class PackKernel : public Generator<Derived> {
 };
 
 class MatmulPack : public PackKernel<MatmulPack> {
-  static constexpr int kNarrowLanes = 24, kNarrowPanels = 8;
+  static constexpr int kNarrowLanes = 24, kNarrowPanels = 8;  // or one vector of 16
 
  public:
   GeneratorParam<bool> by_vectors{"by_vectors", false};

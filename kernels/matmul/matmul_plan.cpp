@@ -127,8 +127,13 @@ class Writer {
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
            rows_.extent >= choice_.tile->rows &&
-           (bias_mode() == MatmulBias::kNone || packs_in_groups(problem_, choice_)) &&
+           (bias_mode() == MatmulBias::kNone || takes_plain_bias()) &&
            config_.activation == "none" && !config_.has_residual;
+  }
+  // Of the kernels that hold their panel.
+  bool takes_plain_bias() const {
+    return packs_in_groups(problem_, choice_) &&
+           (bias_mode() == MatmulBias::kLanes || choice_.pack == MatmulPack::kRows);
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.

@@ -22,9 +22,10 @@ namespace ballast::kernels {
 // of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
 // least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
 // where k is small. `packs` and `copies` are plain and put each panel on their stack as the loop
-// reads it, which saves the launch that would; they add a bias to what they store from registers.
-// `packs` takes B contiguous along k, whose steps are some blocks of as many as a vector has lanes,
-// `copies` contiguous along the lanes, and asks for the next panel meanwhile.
+// reads it, which saves the launch that would; they add a bias of the lanes to what they store from
+// registers. `packs` takes B contiguous along k, whose steps are some blocks of as many as a vector
+// has lanes. `copies` takes it contiguous along the lanes, asks for the next panel meanwhile, and
+// adds a bias of the rows too.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -52,7 +53,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     } else if (holds_panel()) {
       lane_bias = bias_of_lanes(vectors, first_lane(p), lanes);
       result = Func("with_bias");
-      result(at) = product(at) + lane_bias(l, v, p) + bias_of_row();
+      const Expr sum = product(at) + lane_bias(l, v, p);
+      result(at) = copies ? sum + bias_of_row() : sum;
     } else if (!plain) {
       lane_bias = add_epilogue(staged, which);
     }
@@ -159,8 +161,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   bool holds_panel() const { return packs || copies; }
   // What can be added without a change where the bias does not lie along the rows.
   Expr bias_of_row() const {
-    const Expr row = min(row_of(t, y), bias.dim(0).extent() - 1);
-    return select(is_bias(MatmulBias::kRows), bias(row), -0.0f);
+    const Expr has_bias = is_bias(MatmulBias::kRows);
+    return select(has_bias, bias(select(has_bias, row_of(t, y), 0)), -0.0f);
   }
 
   Expr first_row(const Expr& number) const {
