@@ -4,7 +4,7 @@ foreach(dtype i32 i64)
   ballast_kernel(matmul_general_${dtype} GENERATOR matmul_general PARAMS dtype=${dtype})
 endforeach()
 # matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
-# epilogue.
+# epilogue. matmul_tile_of: the same in vectors of <lanes>.
 set(matmul_epilogue "")
 set(matmul_plain plain=true)
 set(matmul_columns plain=true columns=true)

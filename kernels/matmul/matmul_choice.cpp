@@ -15,8 +15,8 @@ using device::fail;
 
 namespace {
 
-// Those of one vector are for 16 registers of 8 lanes; where there are 32 of 16, so few sums wait
-// for each other.
+// Those of one vector or of vectors of 8 are for 16 registers of 8 lanes; where there are 32 of 16,
+// so few sums wait for each other.
 constexpr MatmulTile kTiles[] = {
     {"6x64", 6, 4, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1},
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},

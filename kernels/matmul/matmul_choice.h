@@ -34,7 +34,7 @@ struct MatmulSide {
 enum class MatmulStore { kLanes, kRows, kShortRows, kElements };
 
 // Kernels of a tile beside the one with an epilogue: without; and of these, one that reads A
-// transposed, and one that packs its panels of B itself.
+// transposed, one that packs its panels of B itself, and one that copies them.
 enum MatmulVariant : unsigned {
   kMatmulPlain = 1,
   kMatmulColumns = 2,
@@ -52,10 +52,10 @@ struct MatmulTile {
   const char* name;
   int64_t rows, vectors;
   MatmulStore store;
-  unsigned variants;         // of MatmulVariant
-  double cost;               // of a multiply-add whose sum is in a register, relative
-  int64_t held_rows = rows;  // whose sums are in registers at a time
-  int64_t vector_lanes = kMatmulLanes;
+  unsigned variants;                    // of MatmulVariant
+  double cost;                          // of a multiply-add whose sum is in a register, relative
+  int64_t held_rows = rows;             // whose sums are in registers at a time
+  int64_t vector_lanes = kMatmulLanes;  // fewer: for registers of so many
   MatmulPanel panel() const { return {vectors, vector_lanes}; }
   int64_t lanes() const { return panel().width(); }
   // Vectors of 16 whose sums are in registers at a time.

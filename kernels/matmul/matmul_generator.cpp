@@ -1,7 +1,7 @@
 // C = epilogue(A B) in f32, one or many products at once:
 //
 //   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is read as
-//                   broadcast scalars; B comes in vectors of 16 lanes.
+//                   broadcast scalars; B comes in vectors of 16 lanes or 8.
 //                   matmul_turned and matmul_short have two more kinds of them.
 //   matmul_general  any strides; for GPUs, and on CPUs for products too small to be worth packing.
 //

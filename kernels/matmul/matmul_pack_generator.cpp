@@ -34,7 +34,8 @@ class PackKernel : public Generator<Derived> {
 };
 
 class MatmulPack : public PackKernel<MatmulPack> {
-  static constexpr int kNarrowLanes = 24, kNarrowPanels = 8;  // or one vector of 16
+  // Panels of one vector of 16 lanes or three of 8, and how many of them a work-item packs.
+  static constexpr int kNarrowLanes = 24, kNarrowPanels = 8;
 
  public:
   GeneratorParam<bool> by_vectors{"by_vectors", false};
