@@ -20,15 +20,17 @@ namespace {
 using kernels::MatmulChoice;
 using kernels::MatmulConfig;
 
-// 1x1 convolutions of `batch` images: y = w x, and with transposed weights towards the input.
-MatmulConfig images_of(int64_t batch, MatmulConfig c) {
-  c.batch = {{batch, 0, c.k * c.n, c.m * c.n}};
-  return c;
-}
-
 MatmulConfig batch_of(int64_t extent, MatmulConfig c) {
   c.batch = {{extent, c.m * c.k, c.k * c.n, c.m * c.n}};
   return c;
+}
+
+// 1x1 convolutions of so many images, which share the weights A: y = w x, and with transposed
+// weights towards the input.
+MatmulConfig images_of(int64_t extent, const MatmulConfig& c) {
+  MatmulConfig images = batch_of(extent, c);
+  images.batch[0].a = 0;
+  return images;
 }
 
 struct Shape {
@@ -109,14 +111,11 @@ void register_shape(const Shape& shape) {
 }
 
 void register_choices(const Shape& shape) {
-  constexpr double kPromising = 3;
   const kernels::MatmulSlots slots(shape.config);
   const std::vector<MatmulChoice> choices = kernels::matmul_choices(
       PlanTimer::device_class(), kernels::make_matmul_problem(shape.config, slots));
-  double least = choices[0].nanoseconds;
-  for (const MatmulChoice& c : choices) least = std::min(least, c.nanoseconds);
-  for (const MatmulChoice& c : choices) {
-    if (c.nanoseconds > kPromising * least) continue;
+  for (size_t number : kernels::promising_choices(choices)) {
+    const MatmulChoice c = choices[number];
     const std::string name = std::string(shape.name) + "/" + to_string(c);
     benchmark::RegisterBenchmark(name.c_str(), [&shape, c](benchmark::State& state) {
       run_plan(state, shape.config,

@@ -65,11 +65,12 @@ foreach(row 1x16 2x16 3x16 4x16 1x8 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x la
   endif()
 endforeach()
 foreach(side 10 12 13 14)  # of AVX2, whose rows are two registers
-  set(square WIDE GENERATOR conv_depth_rows PARAMS vectors=2 lanes=8 plane=${side})
-  ballast_kernel(conv_depth_rows_2x8_${side} CLASSES cpu ${square})
-  ballast_kernel(conv_depth_rows_5x5_2x8_${side} CLASSES cpu ${square} window=5)
-  ballast_kernel(conv_depth_weight_rows_2x8_${side} CLASSES cpu WIDE
-                 GENERATOR conv_depth_weight_rows PARAMS vectors=2 lanes=8 plane=${side})
+  set(square vectors=2 lanes=8 plane=${side})
+  foreach(kernel conv_depth_rows conv_depth_weight_rows)
+    ballast_kernel(${kernel}_2x8_${side} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS ${square})
+  endforeach()
+  ballast_kernel(conv_depth_rows_5x5_2x8_${side} CLASSES cpu WIDE GENERATOR conv_depth_rows
+                 PARAMS ${square} window=5)
 endforeach()
 foreach(side 6 7 8 10 12 13 14)
   foreach(kernel conv_depth_squares conv_depth_weight_squares)

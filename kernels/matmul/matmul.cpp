@@ -71,18 +71,8 @@ std::string problem_name(const MatmulConfig& c) {
 // The standard choice, or where tuning is on the fastest of those that look promising.
 size_t tuned(DeviceClass device_class, const MatmulConfig& config,
              const std::vector<MatmulChoice>& choices) {
-  constexpr double kPromising = 3;
-  const auto less = [](const MatmulChoice& x, const MatmulChoice& y) {
-    return x.nanoseconds < y.nanoseconds;
-  };
-  const size_t standard = std::min_element(choices.begin(), choices.end(), less) - choices.begin();
-  std::vector<size_t> numbers = {standard};
+  const std::vector<size_t> numbers = promising_choices(choices);
   std::vector<std::function<Plan()>> plans;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (i != standard && choices[i].nanoseconds < kPromising * choices[standard].nanoseconds) {
-      numbers.push_back(i);
-    }
-  }
   std::string name = problem_name(config);
   for (size_t number : numbers) {
     name += " | " + to_string(choices[number]);

@@ -118,6 +118,26 @@ std::string to_string(const MatmulChoice& c) {
                      c.packs_rows ? " rows" : "");
 }
 
+std::vector<size_t> promising_choices(const std::vector<MatmulChoice>& choices) {
+  constexpr double kPromising = 3;
+  const auto less = [](const MatmulChoice& x, const MatmulChoice& y) {
+    return x.nanoseconds < y.nanoseconds;
+  };
+  const size_t least = std::min_element(choices.begin(), choices.end(), less) - choices.begin();
+  std::vector<size_t> numbers = {least};
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i != least && choices[i].nanoseconds < kPromising * choices[least].nanoseconds) {
+      numbers.push_back(i);
+    }
+  }
+  return numbers;
+}
+
+bool has_streamed_size(const MatmulProblem& p, const MatmulChoice& c) {
+  return should_stream(DeviceClass::kCpu, p.rows(c).extent * p.products(), p.lanes(c).extent,
+                       kStreamedBytes);
+}
+
 bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
   const bool has_kernel = c.pack == MatmulPack::kColumns
                               ? c.tile->has(kMatmulPacking) && p.k % kMatmulLanes == 0
@@ -327,9 +347,7 @@ double tile_ns(const MatmulProblem& p, MatmulChoice& c) {
   if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * stored;
   if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * stored;
   if (!c.tile->has_whole_lines()) {
-    const bool streams =
-        should_stream(DeviceClass::kCpu, rows.extent * p.products(), lanes.extent, kStreamedBytes);
-    ns += (streams ? kUnstreamedStoreNs : kHalfLineStoreNs) * stored;
+    ns += (has_streamed_size(p, c) ? kUnstreamedStoreNs : kHalfLineStoreNs) * stored;
   }
   if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
   if (c.pack != MatmulPack::kNone && !packs_in_groups(p, c)) {

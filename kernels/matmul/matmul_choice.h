@@ -117,6 +117,13 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
 // does not enter: fused and unfused products make the same choice.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
 
+// Numbers of those worth measuring: first the one that is estimated to take least, then the others
+// that take less than three times as long. `choices` are not empty.
+std::vector<size_t> promising_choices(const std::vector<MatmulChoice>& choices);
+
+// Whether C is so large that it is better written past the caches, where tiles are whole lines.
+bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice);
+
 // Whether, with no epilogue but a bias, each work-group packs the panel of B that it reads: one
 // contiguous along few steps of k, which is little beside the tiles of a group.
 bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);

@@ -110,10 +110,7 @@ TEST(MatmulChoice, AllGiveTheSameBitsInBatches) {
 
 std::string tile_of(const MatmulConfig& config) {
   const std::vector<MatmulChoice> choices = choices_of(config);
-  const auto less = [](const MatmulChoice& x, const MatmulChoice& y) {
-    return x.nanoseconds < y.nanoseconds;
-  };
-  const MatmulChoice& best = *std::min_element(choices.begin(), choices.end(), less);
+  const MatmulChoice& best = choices[promising_choices(choices).front()];
   return best.tile == nullptr ? "general" : best.tile->name;
 }
 

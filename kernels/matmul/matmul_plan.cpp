@@ -6,7 +6,6 @@
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_fused.h"
 #include "kernels/pointwise/fuse.h"
-#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <array>
@@ -149,9 +148,7 @@ class Writer {
     const bool is_lines = std::all_of(c.strides.begin() + 1, c.strides.end(),
                                       [](int64_t stride) { return stride % kMatmulLanes == 0; });
     return choice_.tile->store == MatmulStore::kLanes && is_lines &&
-           choice_.tile->has_whole_lines() &&
-           should_stream(device_class_, rows_.extent * problem_.products(), lanes_.extent,
-                         kStreamedBytes);
+           choice_.tile->has_whole_lines() && has_streamed_size(problem_, choice_);
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }

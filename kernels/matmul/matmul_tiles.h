@@ -116,7 +116,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     });
   }
 
-  // packed[k][vector][lane] of a panel, by blocks of 16 x 16.
+  // packed[vector][k][lane] of a panel, by blocks of as many steps as a vector has lanes.
   void pack_panel() {
     const std::vector<Var> one_block = {v, ko, p, z0, z1, z2};
     Func block("block");
