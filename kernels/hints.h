@@ -28,4 +28,11 @@ inline Halide::Expr streamed(const Halide::Expr& value) {
 // on a Zen 3, 5x5 of 16 to 6 channels 1.15).
 inline std::string steps_of_tile(int vectors) { return vectors == 1 ? "steps_by_fours" : "steps"; }
 
+// The name of a Func of a GPU's work-group of which each work-item computes and reads `count` values
+// alone, a power of two: in registers. They are its innermost dimensions; Halide would give every
+// item room for all of the group.
+inline std::string of_item(const std::string& name, int count) {
+  return name + "_of_item_" + std::to_string(count);
+}
+
 }  // namespace ballast::kernels

@@ -178,7 +178,7 @@ void expect_near(const HostTensor& got, const std::vector<double>& expected,
 
 void check_config(const AttentionConfig& c, const Operands& o) {
   const Reference want(c, o);
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     const std::string name = name_of(device_class, c);
     const std::vector<HostTensor> forward = run_forward(device_class, c, o);
     expect_near(forward[0], want.out, name + " out");
@@ -301,7 +301,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   c.scale = 40;
   const Operands o = make_operands(c);
   const Reference want(c, o);
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     const std::vector<HostTensor> got = run_forward(device_class, c, o);
     const std::vector<float> out = got[0].as<float>(), lse = got[1].as<float>();
     for (size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], want.out[i], 2e-3);
@@ -345,7 +345,7 @@ TEST(Attention, EmptyExtents) {
                                          {0, 2, 4, 5, 8, 8, true, Mask::kAdd, 1, 2, 1}}) {
     check_case(c);
   }
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     EXPECT_TRUE(plan_attention(device_class, config_of({1, 0, 4, 4, 8, 8})).launches.empty());
   }
 }

@@ -13,7 +13,7 @@ void check(const ConvConfig& c) {
                    dy = random_f32(y_shape(c), 3);
   const auto [y, dx, dw] = AllTotals(c, x.as<float>(), w.as<float>(), dy.as<float>());
   const int64_t taps = c.kernel_h * c.kernel_w;
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     const std::string what = class_name(d) + " " + name_of(c);
     expect_near(run_plan(plan_conv2d(d, c, {}), {x, w}, dy.type).as<float>(), y.value, y.magnitude,
                 taps * c.in_channels / c.groups, "y of " + what);
@@ -249,7 +249,7 @@ TEST(ConvLarge, ChannelsAndPlanes) {
 }
 
 TEST(Conv, EmptyResultsNeedNoLaunchAndEmptySumsAreZero) {
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     const ConvConfig patches = make({0, 2, 8, 16}, 16, 8, 8);
     const auto no_sums = run_plan(plan_conv2d_weight_grad(d, patches),
                                   {HostTensor(TensorType{DType::kF32, y_shape(patches)}),
@@ -274,7 +274,7 @@ void check_epilogue(const ConvConfig& c, const ConvEpilogue& e) {
   const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2),
                    bias = random_f32({c.out_channels}, 4), scale = random_f32({c.out_channels}, 5),
                    shift = random_f32({c.out_channels}, 6), residual = random_f32(y_shape(c), 7);
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     std::vector<float> want = run_plan(plan_conv2d(d, c, {}), {x, w}, residual.type).as<float>();
     const auto b = bias.as<float>(), sc = scale.as<float>(), sh = shift.as<float>(),
                r = residual.as<float>();
@@ -385,7 +385,7 @@ void check_not_finite(const ConvConfig& c) {
       if (at_w < 0 && !std::isfinite(dy[at_y])) dx.may_be_nan[at_x] = true;
     });
     const HostTensor xt = f32(shapes[0], x), wt = f32(shapes[1], w), dyt = f32(shapes[2], dy);
-    for (DeviceClass d : kClasses) {
+    for (DeviceClass d : device_classes()) {
       const std::string what = fmt::format("{} {} operand {}", class_name(d), name_of(c), which);
       if (which != 2) {
         expect_marks(run_plan(plan_conv2d(d, c, {}), {xt, wt}, dyt.type).as<float>(), y,
@@ -437,7 +437,7 @@ void check_nan_at_the_end_of_a_row(int width) {
   std::vector<float> values(8 * width, 1.0f);
   values[3 * width + width - 1] = NAN;
   const HostTensor x = f32(x_shape(c), values), w = random_f32(w_shape(c), 3);
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     const auto y =
         run_plan(plan_conv2d(d, c, {}), {x, w}, TensorType{DType::kF32, y_shape(c)}).as<float>();
     for (int row = 0; row < 8; ++row) {
@@ -458,7 +458,7 @@ TEST(Conv, NanReachesItsWindowsOnlyAndReluKeepsIt) {
   std::vector<float> values(2 * 5 * 6, 1.0f);
   values[1 * 30 + 2 * 6 + 1] = NAN;  // channel 1, row 2, column 1
   const HostTensor x = f32(x_shape(c), values), w = random_f32(w_shape(c), 3);
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     ConvEpilogue e;
     e.has_relu = true;
     const auto y =

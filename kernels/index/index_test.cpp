@@ -66,7 +66,7 @@ void check_gather(const Case& c, Picks picks, DType dtype, DType index_dtype) {
   for_each_pick(c, picks, indices,
                 [&](int64_t place, int64_t element) { expected[place] = table[element]; });
   const HostTensor input(dtype, c.table, table), numbers(index_dtype, c.indices, indices);
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     const int64_t columns =
         elements({c.table.begin() + static_cast<int64_t>(c.axis) + 1, c.table.end()});
     if (sizeof(T) != 4 && has_rare_groups(device_class, columns, elements(c.indices))) continue;
@@ -126,7 +126,7 @@ void check_scatter(const Case& c, Picks picks, DType dtype, DType index_dtype, b
   });
   std::vector<HostTensor> inputs{numbers, updates};
   if (has_table) inputs.insert(inputs.begin(), table);
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     const Plan plan = plan_scatter_add(device_class, picks, has_table, numbers.type, updates.type,
                                        c.axis, table.type);
     for (int target : {-1, 0}) {
@@ -238,7 +238,7 @@ TEST(Index, IndicesBeyond32BitsLieOutside) {
   const HostTensor far(
       DType::kI64, {4},
       std::vector<int64_t>{int64_t{1} << 32, -(int64_t{1} << 32), -1, (int64_t{1} << 32) + 1});
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const TensorType type{DType::kF32, {4}};
     const Plan plan = plan_gather(c, Picks::kRows, table.type, far.type, 0, type);
     EXPECT_EQ(run_plan(plan, {table, far}, type).as<float>(), (std::vector<float>{0, 0, 3, 0}));
@@ -276,7 +276,7 @@ void check_one_hots(DType dtype, DType index_dtype, T on = 2, T off = 3) {
     });
     const HostTensor numbers(index_dtype, hot.indices, indices);
     const TensorType type{dtype, shape};
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       if (sizeof(T) != 4 && has_rare_groups(c, hot.depth, 1)) continue;
       const Plan plan = plan_one_hot(c, numbers.type, hot.axis, 2, 3, type);
       EXPECT_EQ(run_plan(plan, {numbers}, type).template as<T>(), expected)

@@ -3,6 +3,13 @@ ballast_kernel(matmul_general GENERATOR matmul_general)
 foreach(dtype i32 i64)
   ballast_kernel(matmul_general_${dtype} GENERATOR matmul_general PARAMS dtype=${dtype})
 endforeach()
+# Blocks of a GPU, without and with activations other than ReLU.
+foreach(rows 128 64 32)
+  ballast_kernel(matmul_${rows}x${rows}_block CLASSES gpu GENERATOR matmul_blocks
+                 PARAMS rows=${rows})
+  ballast_kernel(matmul_${rows}x${rows}_block_activated CLASSES gpu GENERATOR matmul_blocks
+                 PARAMS rows=${rows} activates=true)
+endforeach()
 # matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
 # epilogue. matmul_tile_of: the same in vectors of <lanes>.
 set(matmul_epilogue "")

@@ -33,6 +33,11 @@ constexpr MatmulTile kTiles[] = {
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1},
     {"6x16_strided", 6, 1, MatmulStore::kElements, 0, 1.5}};
 
+// Of GPUs: rows x lanes that a work-group computes; `cost` as measured on an H100.
+constexpr MatmulTile kBlocks[] = {{"128x128_block", 128, 8, MatmulStore::kItems, 0, 1},
+                                  {"64x64_block", 64, 4, MatmulStore::kItems, 0, 1.3},
+                                  {"32x32_block", 32, 2, MatmulStore::kItems, 0, 2}};
+
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
   std::vector<MatmulBatch> result;
@@ -216,6 +221,7 @@ bool can_store(const MatmulProblem& p, const MatmulChoice& c) {
       return along_lanes == 1 && p.lanes(c).extent <= c.tile->lanes() &&
              along_rows == p.lanes(c).extent && p.rows(c).extent >= c.tile->rows;
     case MatmulStore::kElements:
+    case MatmulStore::kItems:
       return true;
   }
   return false;
@@ -369,6 +375,29 @@ double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
                          p.products() * kGeneralMultiplyAddNs;
 }
 
+// Groups take turns on this many units, more or less. Of one product after the other, only the
+// first of these figures matters where there are many groups.
+double block_ns(const MatmulProblem& p, const MatmulTile& tile) {
+  constexpr int64_t kUnits = 132;
+  constexpr double kUnitMultiplyAddNs = 1 / 180.0;
+  const int64_t groups = ceil_div(p.a.extent, tile.rows) * ceil_div(p.b.extent, tile.lanes()) *
+                         p.products();
+  return kLaunchNs + static_cast<double>(ceil_div(groups, kUnits)) * tile.rows * tile.lanes() *
+                         p.k * kUnitMultiplyAddNs * tile.cost;
+}
+
+std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
+  std::vector<MatmulChoice> choices{{false}};
+  if (p.k == 0 || p.dtype != DType::kF32) return choices;
+  choices[0].nanoseconds = 3 * block_ns(p, kBlocks[1]);
+  for (const MatmulTile& tile : kBlocks) {
+    MatmulChoice c{false, &tile};
+    c.nanoseconds = block_ns(p, tile);
+    choices.push_back(c);
+  }
+  return choices;
+}
+
 // The kernel that adds in its own order, where it serves.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
   if (p.k < kLeastDot || p.a.k_stride != 1 || p.b.k_stride != 1) return std::nullopt;
@@ -382,9 +411,8 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
 }  // namespace
 
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
-  std::vector<MatmulChoice> choices{{false}};
-  if (device_class == DeviceClass::kGpu) return choices;
-  choices.push_back({true});
+  if (device_class == DeviceClass::kGpu) return gpu_choices(p);
+  std::vector<MatmulChoice> choices{{false}, {true}};
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
   if (p.k == 0 || p.dtype != DType::kF32) return choices;
   if (const auto dot = dot_choice(p)) return {*dot};

@@ -30,8 +30,8 @@ struct MatmulSide {
 
 // How a tile is stored: as vectors along the lanes or along the rows, of outputs that are dense
 // there and no narrower than a tile; as vectors of whole rows that fill no tile and follow each
-// other; or element by element.
-enum class MatmulStore { kLanes, kRows, kShortRows, kElements };
+// other; or element by element. A block of a GPU (matmul_blocks.h) is stored item by item.
+enum class MatmulStore { kLanes, kRows, kShortRows, kElements, kItems };
 
 // Kernels of a tile beside the one with an epilogue: without; and of these, one that reads A
 // transposed, one that packs its panels of B itself, and one that copies them.
@@ -62,7 +62,9 @@ struct MatmulTile {
   int64_t held_vectors() const { return held_rows * lanes() / kMatmulLanes; }
   bool has_whole_lines() const { return lanes() % kMatmulLanes == 0; }
   bool is_for_narrow_registers() const { return vector_lanes < kMatmulLanes; }
-  bool has_panels() const { return rows * vectors > 1; }  // not vectors and dot products below
+  bool is_block() const { return store == MatmulStore::kItems; }
+  // Not blocks, and not vectors and dot products below.
+  bool has_panels() const { return rows * vectors > 1 && !is_block(); }
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
 };
 

@@ -21,8 +21,9 @@ constexpr Epilogue kEpilogues[] = {{false, "none", false},
                                    {false, "relu_grad", false},
                                    {true, "gelu_tanh", false}};
 
-std::vector<MatmulChoice> choices_of(const MatmulConfig& config) {
-  return matmul_choices(DeviceClass::kCpu, make_matmul_problem(config, MatmulSlots(config)));
+std::vector<MatmulChoice> choices_of(const MatmulConfig& config,
+                                     DeviceClass device_class = DeviceClass::kCpu) {
+  return matmul_choices(device_class, make_matmul_problem(config, MatmulSlots(config)));
 }
 
 std::vector<HostTensor> inputs_of(const MatmulConfig& c, int64_t products) {
@@ -36,7 +37,8 @@ std::vector<HostTensor> inputs_of(const MatmulConfig& c, int64_t products) {
 }
 
 // Adds the names of the tiles that served.
-void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles) {
+void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles,
+                      DeviceClass device_class = DeviceClass::kCpu) {
   const int64_t products = c.batch.empty() ? 1 : c.batch[0].extent;
   for (size_t i = 0; i < (is_simulated() ? 2 : std::size(kEpilogues)); ++i) {
     const Epilogue& epilogue = kEpilogues[i];
@@ -45,9 +47,9 @@ void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles) {
     c.has_residual = epilogue.has_residual;
     const std::vector<HostTensor> inputs = inputs_of(c, products);
     const TensorType type{DType::kF32, {products * c.m * c.n}};
-    const std::vector<MatmulChoice> choices = choices_of(c);
+    const std::vector<MatmulChoice> choices = choices_of(c, device_class);
     const auto run = [&](const MatmulChoice& choice) {
-      return run_plan(plan_matmul_as(DeviceClass::kCpu, c, choice), inputs, type).bytes;
+      return run_plan(plan_matmul_as(device_class, c, choice), inputs, type).bytes;
     };
     const std::vector<uint8_t> expected = run(choices.front());
     for (const MatmulChoice& choice : choices) {
@@ -94,6 +96,26 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                      "16x32_turned", "16x16_turned", "6x64_strided",
                                      "6x16_strided", "16x16_short",  "16x16_short_narrow",
                                      "vector"};
+  EXPECT_EQ(tiles, all);
+}
+
+TEST(MatmulChoice, BlocksOfGpusGiveTheSameBits) {
+  std::set<std::string> tiles;
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {5, 17, 3}, {33, 70, 16}, {130, 129, 21}, {64, 10, 40}}) {
+    if (is_too_large(2 * m * n)) continue;
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        if (is_simulated() && transpose_a != transpose_b) continue;
+        expect_all_agree({m, n, k, transpose_a, transpose_b}, tiles, DeviceClass::kGpu);
+      }
+    }
+  }
+  MatmulConfig batches{18, 35, 9, false, true};
+  batches.batch = {{2, 18 * 9, 0, 18 * 35}};
+  expect_all_agree(batches, tiles, DeviceClass::kGpu);
+  if (is_simulated()) return;
+  const std::set<std::string> all = {"128x128_block", "64x64_block", "32x32_block"};
   EXPECT_EQ(tiles, all);
 }
 

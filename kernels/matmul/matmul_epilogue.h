@@ -50,6 +50,14 @@ class MatmulEpilogue {
       tile_.update(tile_.num_update_definitions() - 1).unscheduled();
   }
 
+  // What `extra` makes of `value`, where there is one.
+  static Halide::Expr with_extra(const Halide::Expr& mode, const Halide::Expr& value,
+                                 const Halide::Expr& extra) {
+    return select(mode == static_cast<int>(MatmulExtra::kResidual),
+                  apply_pointwise("add", DType::kF32, {value, extra}),
+                  apply_pointwise("relu_grad", DType::kF32, {value, extra}));
+  }
+
  private:
   Halide::RDom steps(const Halide::Expr& condition, const std::string& name) const {
     return Halide::RDom({{0, vectors_}, {0, select(condition, rows_, 0)}}, name);
@@ -60,13 +68,6 @@ class MatmulEpilogue {
     std::vector<Halide::Expr> coordinates = {lane, vector, row};
     coordinates.insert(coordinates.end(), which_.begin(), which_.end());
     return tile_(coordinates);
-  }
-
-  static Halide::Expr with_extra(const Halide::Expr& mode, const Halide::Expr& value,
-                                 const Halide::Expr& extra) {
-    return select(mode == static_cast<int>(MatmulExtra::kResidual),
-                  apply_pointwise("add", DType::kF32, {value, extra}),
-                  apply_pointwise("relu_grad", DType::kF32, {value, extra}));
   }
 
   void vectorize_last() { tile_.update(tile_.num_update_definitions() - 1).vectorize(lane_); }

@@ -1,5 +1,6 @@
 #include "kernels/matmul/matmul_fused.h"
 
+#include "kernels/matmul/matmul_blocks.h"
 #include "kernels/matmul/matmul_general.h"
 #include "kernels/matmul/matmul_short.h"
 #include "kernels/matmul/matmul_tiles.h"
@@ -102,6 +103,11 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
     Builder<MatmulGeneral> general(operands, chain, false);
     general.set("device_class", device_class == DeviceClass::kCpu ? "cpu" : "gpu");
     return general.build();
+  }
+  if (tile->is_block()) {
+    Builder<MatmulBlocks> blocks(operands, chain, false);
+    blocks.set("rows", std::to_string(tile->rows));
+    return blocks.build();
   }
   if (tile->store == MatmulStore::kRows) return build_parts<MatmulTurned>(*tile, operands, chain);
   if (tile->store == MatmulStore::kShortRows) {

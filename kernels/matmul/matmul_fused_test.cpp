@@ -72,7 +72,7 @@ void expect_equal(const Case& one, std::set<std::string>& kernels) {
   const MatmulConfig& c = one.config;
   const std::string name = fmt::format("{}x{}x{} {}{}", c.m, c.n, c.k, c.transpose_a ? "T" : "N",
                                        c.transpose_b ? "T" : "N");
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     const std::vector<uint8_t> expected = one.apart(device_class);
     EXPECT_EQ(one.run(plan_fused_matmul(device_class, c, one.chain)), expected) << name;
     const MatmulProblem problem = make_matmul_problem(c, MatmulSlots(c, &one.chain));
@@ -168,7 +168,7 @@ TEST(FusedMatmul, RefusesWrongChains) {
 TEST(FusedMatmul, SameChainSamePlan) {
   const MatmulConfig config{40, 70, 9};
   const FusedPointwise chain = make_chain({40, 70});
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_TRUE(
         same_launches(plan_fused_matmul(c, config, chain), plan_fused_matmul(c, config, chain)));
     // Compiled anew, after other kernels: the names in its source are the same, and so is its id.

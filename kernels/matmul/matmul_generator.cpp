@@ -9,12 +9,14 @@
 // epilogue or the tile (matmul_dot alone differs, where nothing else is a choice): equal products
 // are equal bit for bit. fma is spelled out because PoCL contracts nothing by itself: with mul +
 // add it reached half the rate on the same tile.
+#include "kernels/matmul/matmul_blocks.h"
 #include "kernels/matmul/matmul_general.h"
 #include "kernels/matmul/matmul_short.h"
 #include "kernels/matmul/matmul_tiles.h"
 #include "kernels/matmul/matmul_turned.h"
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulTiles, matmul_tiles)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulBlocks, matmul_blocks)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulGeneral, matmul_general)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulTurned, matmul_turned)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::MatmulShort, matmul_short)

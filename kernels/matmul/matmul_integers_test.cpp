@@ -45,7 +45,7 @@ const std::array<int64_t, 3> kSizes[] = {
     {17, 48, 16}, {61, 67, 13}, {3, 70, 7}, {70, 3, 48}, {64, 64, 20}, {0, 5, 3},   {5, 0, 3}};
 
 TEST(Matmul, IntegersWrap) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const auto& [m, n, k] : kSizes) {
       if (is_too_large(8 * m * n * (k + 1))) continue;
       for (int transposes = 0; transposes < 4; ++transposes) {

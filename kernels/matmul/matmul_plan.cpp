@@ -71,7 +71,12 @@ class Writer {
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
+    if (is_activated_block()) kernel += "_activated";
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
+  }
+  bool is_activated_block() const {
+    return choice_.tile != nullptr && choice_.tile->is_block() &&
+           activation_number(config_.activation) > activation_number("relu");
   }
 
   bool has_narrow_panel() const {
@@ -314,7 +319,7 @@ class Writer {
 }  // namespace
 
 bool can_fuse(const MatmulChoice& choice) {
-  return choice.tile == nullptr || choice.tile->has_panels();
+  return choice.tile == nullptr || choice.tile->has_panels() || choice.tile->is_block();
 }
 
 Plan plan_matmul_as(DeviceClass device_class, const MatmulConfig& config,

@@ -178,7 +178,7 @@ TEST(MatmulStrides, MatchDouble) {
   for (const Case& one : cases()) {
     if (is_too_large(6 * one.products * one.m * one.n * (one.k + 1))) continue;
     const Strided strided(one);
-    for (DeviceClass c : kClasses) strided.check(c);
+    for (DeviceClass c : device_classes()) strided.check(c);
   }
 }
 

@@ -133,7 +133,7 @@ const std::vector<std::array<int64_t, 3>> kSmallSizes = {
     {5, 16, 3}, {6, 64, 32}, {17, 48, 16}, {13, 112, 7}, {70, 10, 48}, {40, 52, 256}};
 
 TEST(Matmul, SmallSizesAreExact) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const auto& [m, n, k] : kSmallSizes) {
       for (bool transpose_a : kBool) {
         for (bool transpose_b : kBool) {
@@ -146,7 +146,7 @@ TEST(Matmul, SmallSizesAreExact) {
 
 // But for the few classes at the end, which are dot products.
 TEST(Matmul, LayersAreExact) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     expect_exact(device_class, {64, 512, 784, false, true});
     expect_exact(device_class, {64, 784, 512, false, false});
     expect_exact(device_class, {512, 784, 64, true, false});
@@ -157,7 +157,7 @@ TEST(Matmul, LayersAreExact) {
 }
 
 TEST(Matmul, MatchesDoublePrecision) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{{127, 131, 137},
                                                                                   {1, 509, 257},
                                                                                   {256, 1, 300},
@@ -189,7 +189,7 @@ TEST(Matmul, LargePackedProductMatchesDoublePrecision) {
 }
 
 TEST(Matmul, EmptyOutputNeedsNoLaunch) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     EXPECT_TRUE(plan_matmul(device_class, {0, 5, 3}).launches.empty());
     EXPECT_TRUE(plan_matmul(device_class, {5, 0, 3}).launches.empty());
   }
@@ -197,7 +197,7 @@ TEST(Matmul, EmptyOutputNeedsNoLaunch) {
 
 // 0 * inf must be NaN, and what pads a tile must not reach a result.
 TEST(Matmul, InfinityAndNanSpreadAlongTheirRowAndColumnOnly) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
              {7, 5, 3}, {25, 67, 48}, {70, 112, 48}, {61, 131, 64}}) {
       if (is_too_large(size[0] * size[1])) continue;
@@ -225,7 +225,7 @@ TEST(Matmul, InfinityAndNanSpreadAlongTheirRowAndColumnOnly) {
 }
 
 TEST(Matmul, ReluKeepsNan) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
              {1, 1, 1}, {12, 64, 20}, {16, 48, 20}, {25, 67, 32}, {61, 131, 64}}) {
       if (is_too_large(size[0] * size[1])) continue;
@@ -260,7 +260,7 @@ TEST(Matmul, EpilogueDoesNotChangeThePath) {
 
 // bias -> activation -> residual, each as the pointwise op of its own.
 TEST(Matmul, EpilogueEqualsThePointwiseOps) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{{5, 3, 7},
                                                                                   {20, 37, 16},
                                                                                   {32, 64, 48},
@@ -329,7 +329,7 @@ void expect_batch_exact(DeviceClass device_class, MatmulConfig c, const Shape& e
 }
 
 TEST(Matmul, BatchesAreExact) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     for (const auto& [m, n, k] : kSmallSizes) {
       if (is_too_large(120 * m * n * (k + 1))) continue;
       for (int transposes = 0; transposes < 4; ++transposes) {
@@ -361,7 +361,7 @@ TEST(Matmul, RefusesABatchOfFourPatterns) {
 
 // Heads of an attention: [token][head][channel] read and written without a transpose.
 TEST(Matmul, StridedOperandsAreExact) {
-  for (DeviceClass device_class : kClasses) {
+  for (DeviceClass device_class : device_classes()) {
     constexpr int64_t kTokens = 21, kHeads = 3, kChannels = 16, kWidth = kHeads * kChannels;
     MatmulConfig c{kTokens, kChannels, kTokens};
     c.batch = {{kHeads, kTokens * kTokens, kChannels, kChannels}};

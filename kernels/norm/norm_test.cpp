@@ -187,7 +187,7 @@ struct Sample {
 
   // What is allowed of y and of the second moments, beside what is relative.
   void check(double atol = 1e-5, double moment_atol = 1e-6) const {
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       check_forward(c, atol, moment_atol);
       if (norm.kind == Norm::kBatch) check_inference(c, 2 * atol);
       const std::string what = class_name(c) + " " + norm.name;
@@ -319,7 +319,7 @@ TEST(NormBatch, InferenceKeepsNaNInItsElementOrChannel) {
     x[3] = NAN, x[n - 1] = INFINITY;
     std::vector<float> variance(s.channels, 1.0f), ones(s.channels, 1.0f);
     variance[1] = NAN;
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const HostTensor one = f32({s.channels}, ones);
       const auto y =
           run_plan(plan_batch_norm_inference(c, s, kEpsilon),
@@ -336,11 +336,11 @@ TEST(NormBatch, InferenceKeepsNaNInItsElementOrChannel) {
 
 TEST(Norms, NoLinesGiveZeroParameterGradients) {
   for (const Norm& norm : {layer(0, 5), layer(0, 64), rms(0, 5), rms(0, 64), group({0, 6, 4}, 2)}) {
-    for (DeviceClass c : kClasses) EXPECT_TRUE(norm.forward(c).launches.empty()) << norm.name;
+    for (DeviceClass c : device_classes()) EXPECT_TRUE(norm.forward(c).launches.empty()) << norm.name;
     Sample(norm).check();
   }
   for (const ChannelShape& s : std::vector<ChannelShape>{{0, 4, 3}, {2, 4, 0}}) {
-    for (DeviceClass c : kClasses) EXPECT_TRUE(batch(s).inference(c).launches.empty());
+    for (DeviceClass c : device_classes()) EXPECT_TRUE(batch(s).inference(c).launches.empty());
   }
 }
 

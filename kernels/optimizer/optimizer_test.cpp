@@ -117,7 +117,7 @@ TEST(Optimizer, EveryRuleInPlaceAndApart) {
   for (const StepRule& rule : kStepRules) {
     for (int64_t n : sizes_of_one()) {
       const Operands given = operands_of(rule, {n});
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const Plan plan = plan_step(c, rule.name, {n});
         EXPECT_TRUE(same_launches(plan, plan_step(c, rule.name, {n})));
         const auto apart = run_plan(plan, given.inputs, given.outputs);
@@ -147,7 +147,7 @@ TEST(Optimizer, ZeroStatesAndNumbersThatAreNone) {
         }
         given.inputs[k] = f32({n}, values);
       }
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const auto got = run_plan(plan_step(c, rule.name, {n}), given.inputs, given.outputs);
         expect_step(rule, {n}, given, got, class_name(c) + " " + rule.name);
       }
@@ -165,7 +165,7 @@ TEST(Optimizer, ListsGiveTheBitsOfSingleTensors) {
     const std::string name = rule.name;
     const Operands given = operands_of(rule, sizes);
     const size_t ins = 1 + rule.states + (rule.has_gradient ? 1 : 0), outs = 1 + rule.states;
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       if (is_simulated() && name != "momentum") continue;
       const Plan plan = plan_step(c, name, sizes);
       EXPECT_LE(plan.launches.size(), 4u);
@@ -192,7 +192,7 @@ TEST(Optimizer, ListsGiveTheBitsOfSingleTensors) {
 
 TEST(Optimizer, SmallListsMerge) {
   const Operands given = operands_of(step_rule("adam"), {16, 5, 40});
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const auto got = run_plan(plan_step(c, "adam", {16, 5, 40}), given.inputs, given.outputs);
     expect_step(step_rule("adam"), {16, 5, 40}, given, got, class_name(c));
   }
@@ -223,7 +223,7 @@ TEST(Optimizer, GlobalNormAndFiniteness) {
       total += n;
     }
     if (is_too_large(20 * total)) continue;
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto norm = [&] {
         return run_plan(plan_global_norm(c, sizes), tensors, TensorType{DType::kF32, {}})
             .as<float>()[0];

@@ -29,7 +29,7 @@ std::vector<HostTensor> run_separately(DeviceClass c, const FusedPointwise& fuse
 void expect_same_bits(const FusedPointwise& fused, const std::vector<HostTensor>& inputs) {
   std::vector<TensorType> types;
   for (uint32_t output : fused.outputs) types.push_back(fused.steps[output].type);
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const Plan plan = plan_fused(c, fused);
     EXPECT_EQ(plan.launches.size(), 1);
     const auto together = run_plan(plan, inputs, types);
@@ -148,7 +148,7 @@ TEST(Fused, IntegersWrapInEveryStep) {
     const auto inputs = dtype == DType::kI32 ? filled(std::numeric_limits<int32_t>::max())
                                              : filled(std::numeric_limits<int64_t>::max());
     expect_same_bits(fused, inputs);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto less = run_plan(plan_fused(c, fused), inputs, {b, b, b, b})[0].as<uint8_t>();
       EXPECT_EQ(less[0], 0) << class_name(c);  // the largest and 1
       EXPECT_EQ(less[1], 1) << class_name(c);
@@ -175,7 +175,7 @@ TEST(Fused, RunsInPlace) {
     const FusedPointwise fused = rounding_chain({n}, {n});
     const auto inputs = tensors(fused);
     const TensorType type = fused.inputs[0];
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const Plan plan = plan_fused(c, fused);
       const auto apart = run_plan(plan, inputs, {type, type});
       const auto in_place = run_plan(plan, inputs, {type, type}, {0, 1});

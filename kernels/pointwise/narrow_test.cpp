@@ -74,7 +74,7 @@ TEST(Narrow, WidensEveryValueExactly) {
   for (const NarrowFormat& format : kNarrowFormats) {
     const TensorType narrow{format.dtype, shape}, wide{DType::kF32, shape};
     const HostTensor input(format.dtype, shape, all);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const HostTensor floats = run_plan(plan_pointwise(c, "cast", {narrow}, wide), {input}, wide);
       const std::vector<float> got = floats.as<float>();
       for (size_t i = 0; i < all.size(); ++i) {
@@ -110,7 +110,7 @@ TEST(Narrow, RoundsToNearestEven) {
   const HostTensor input = f32(shape, values);
   for (const NarrowFormat& format : kNarrowFormats) {
     const TensorType narrow{format.dtype, shape};
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto got =
           run_plan(plan_pointwise(c, "cast", {input.type}, narrow), {input}, narrow).as<uint16_t>();
       for (size_t i = 0; i < values.size(); ++i) {
@@ -153,7 +153,7 @@ TEST(Narrow, OpsComputeInF32) {
       const TensorType result = is_bool ? TensorType{DType::kBool, shape} : narrow;
       const TensorType wide_result = is_bool ? result : wide;
       const size_t count = static_cast<size_t>(op.arity);
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         std::vector<HostTensor> in = {narrow_a, narrow_b}, wide_in = {wide_a, wide_b};
         in.resize(count, narrow_a), wide_in.resize(count, wide_a);
         const auto plan = plan_pointwise(c, name, std::vector<TensorType>(count, narrow), result);
@@ -209,7 +209,7 @@ TEST(Narrow, OpsMatchDoubleOnEveryShape) {
     for (const auto& [name, row] : float_rows()) {
       if ((format.dtype == DType::kF16 || is_simulated()) && !is_chosen(name)) continue;
       const auto check = [&, &op = name](const Broadcast& shapes) {
-        for (DeviceClass c : kClasses) {
+        for (DeviceClass c : device_classes()) {
           if (!has_rare_groups(c, shapes)) check_narrow(c, format, op, shapes);
         }
       };
@@ -240,7 +240,7 @@ void check_narrow_casts(const NarrowFormat& format, DType dtype) {
   }
   const Shape shape = {static_cast<int64_t>(all.size())};
   const TensorType narrow{format.dtype, shape}, wide{dtype, shape};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_EQ(run_plan(plan_pointwise(c, "cast", {narrow}, wide),
                        {HostTensor(format.dtype, shape, all)}, wide)
                   .template as<T>(),

@@ -47,7 +47,7 @@ TEST_P(PointwiseFloat, MatchesDoubleOnSpecialValues) {
     for (float y : special_values()) a.push_back(x), b.push_back(y);
   }
   const Shape shape = {static_cast<int64_t>(a.size())};
-  for (DeviceClass c : kClasses) check_floats(c, GetParam(), f32(shape, a), f32(shape, b), shape);
+  for (DeviceClass c : device_classes()) check_floats(c, GetParam(), f32(shape, a), f32(shape, b), shape);
 }
 
 TEST_P(PointwiseFloat, MatchesDoubleOnEveryShape) {
@@ -55,7 +55,7 @@ TEST_P(PointwiseFloat, MatchesDoubleOnEveryShape) {
   if (is_simulated() && !is_chosen(GetParam())) GTEST_SKIP() << "all ops have the same loops";
   const auto check = [](const Broadcast& shapes) {
     const HostTensor a = mixed_f32(shapes.a, 5), b = mixed_f32(shapes.b, 7);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       if (!has_rare_groups(c, shapes)) check_floats(c, GetParam(), a, b, shapes.result);
     }
   };
@@ -120,7 +120,7 @@ TEST(Pointwise, ElementsHaveTheSameBitsInVectorsAndAlone) {
   for (int i = 0; x.size() % 16 != 0 || i < 32; ++i) x.push_back(3.7f * std::sin(float(i)) - 1.0f);
   const int64_t n = static_cast<int64_t>(x.size());
   const TensorType whole{DType::kF32, {n}}, single{DType::kF32, {1}};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     for (const char* op : {"exp", "exp2", "sigmoid", "silu", "gelu_tanh", "erfc", "log"}) {
       const auto together =
           run_plan(plan_pointwise(c, op, {whole}, whole), {f32({n}, x)}, whole).as<uint32_t>();
@@ -168,7 +168,7 @@ TEST(Pointwise, Broadcasts) {
   for (const Broadcast& shapes : cases) {
     if (is_too_large(elements(shapes.result))) continue;
     const HostTensor a = mixed_f32(shapes.a, 1), b = mixed_f32(shapes.b, 2);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       check_floats(c, "sub", a, b, shapes.result);
       if (!is_simulated()) check_floats(c, "sqrt", a, b, shapes.result);
     }
@@ -181,7 +181,7 @@ TEST(Pointwise, RunsInPlace) {
     const HostTensor a = random_f32({n}, 3), b = random_f32({n}, 4);
     const auto x = a.as<float>(), y = b.as<float>();
     const TensorType type{DType::kF32, {n}};
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       for (int target : {0, 1}) {
         const Plan plan = plan_pointwise(c, "mul", {type, type}, type);
         const auto got = run_plan(plan, {a, b}, type, target).as<float>();
@@ -223,7 +223,7 @@ TEST(Pointwise, PowerIsAccurateEverywhere) {
   }
   const Shape shape = {static_cast<int64_t>(a.size())};
   const TensorType type{DType::kF32, shape};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const auto got =
         run_plan(plan_pointwise(c, "pow", {type, type}, type), {f32(shape, a), f32(shape, b)}, type)
             .as<float>();
@@ -242,7 +242,7 @@ TEST(Pointwise, PowerIsAccurateEverywhere) {
 
 TEST(Pointwise, PlanningTwiceGivesEqualLaunches) {
   const TensorType type{DType::kF32, {5, 32}}, row{DType::kF32, {32}};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_TRUE(same_launches(plan_pointwise(c, "add", {type, row}, type),
                               plan_pointwise(c, "add", {type, row}, type)));
   }

@@ -121,7 +121,7 @@ void check_integers(DType dtype) {
     ++tested;
     if (is_simulated() && !is_chosen(op.name)) continue;
     const auto check = [&](const Broadcast& shapes) {
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         if (!has_rare_groups(c, shapes)) check_integer_op<T>(c, op, dtype, shapes);
       }
     };
@@ -181,7 +181,7 @@ TEST(Pointwise, LogicalOps) {
       const std::vector<HostTensor> inputs = is_unary ? std::vector{a} : std::vector{a, b};
       const std::vector<TensorType> types =
           is_unary ? std::vector{a.type} : std::vector{a.type, b.type};
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         if (has_rare_groups(c, shapes)) continue;
         EXPECT_EQ(run_plan(plan_pointwise(c, name, types, type), inputs, type).bytes, want)
             << class_name(c) << " " << name << " " << to_string(shapes.result);
@@ -203,7 +203,7 @@ void check_select(DType dtype, const Broadcast& shapes, const Shape& other) {
     const auto from = (is_first ? x : y).bytes.begin() + at * static_cast<int64_t>(size);
     want.insert(want.end(), from, from + static_cast<int64_t>(size));
   });
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     if (has_rare_groups(c, shapes)) continue;
     const Plan plan = plan_pointwise(c, "select", {condition.type, x.type, y.type}, type);
     EXPECT_EQ(run_plan(plan, {condition, x, y}, type).bytes, want)
@@ -333,7 +333,7 @@ void check_cast(DType from, DType to) {
     for (From value : given) want.push_back(converted<To>(value));
     want = repeated(want, shapes.a, shapes.result);
     const TensorType type{to, shapes.result};
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       if (has_rare_groups(c, shapes)) continue;
       EXPECT_EQ(run_plan(plan_pointwise(c, "cast", {input.type}, type), {input}, type)
                     .template as<Result>(),

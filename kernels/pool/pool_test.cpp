@@ -43,7 +43,7 @@ void check_max(const PoolConfig& c, const HostTensor& x) {
     gathered[at] = best < 0 ? 0 : gv[best];
     if (best >= 0) dx[best] += dyv[at];
   });
-  for (DeviceClass d : kClasses) {
+  for (DeviceClass d : device_classes()) {
     const auto got_y = run_plan(plan_max_pool2d(d, c), {x}, dy.type).as<float>();
     const auto got_dx = run_plan(plan_max_pool2d_grad(d, c), {dy, x}, x.type).as<float>();
     const auto got_g = run_plan(plan_max_pool2d_grad_grad(d, c), {g, x}, dy.type).as<float>();
@@ -86,7 +86,7 @@ void check_average(PoolConfig c, const HostTensor& x, const HostTensor& dy) {
         dx[e] += dyv[at] / count;
       }
     });
-    for (DeviceClass d : kClasses) {
+    for (DeviceClass d : device_classes()) {
       const auto got_y = run_plan(plan_avg_pool2d(d, c), {x}, dy.type).as<float>();
       const auto got_dx = run_plan(plan_avg_pool2d_grad(d, c), {dy}, x.type).as<float>();
       EXPECT_EQ(count_far(got_y, y) + count_far(got_dx, dx), 0u)

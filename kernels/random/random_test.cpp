@@ -76,7 +76,7 @@ TEST(Random, PhiloxGivesTheKnownAnswers) {
       {{-1, -1, -1}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
       {{0x299f31d0a4093822, static_cast<int64_t>(0x85a308d3243f6a88u), 0x0370734413198a2e},
        {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     for (const auto& [state, want] : rows) {
       const auto got =
           run_plan(plan_random_bits(c, 4, state.stream), {key_of(state)}, row(DType::kI32, 4))
@@ -91,7 +91,7 @@ TEST(Random, BitsAreThoseOfTheDefinition) {
     for (int64_t n : sizes()) {
       std::vector<uint32_t> want;
       for (int64_t i = 0; i < n; ++i) want.push_back(word(state, i));
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         EXPECT_EQ(
             run_plan(plan_random_bits(c, n, state.stream), {key_of(state)}, row(DType::kI32, n))
                 .as<uint32_t>(),
@@ -116,7 +116,7 @@ TEST(Random, IntegersCoverTheirRangeOnly) {
         want.push_back(
             static_cast<int32_t>(low + static_cast<int64_t>(word(state, i) * count >> 32)));
       }
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         EXPECT_EQ(
             run_plan(plan_random_integers(c, n, 0, low, high), {key_of(state)}, row(DType::kI32, n))
                 .as<int32_t>(),
@@ -135,7 +135,7 @@ TEST(Random, UniformIsTheDocumentedMap) {
     std::vector<uint32_t> words;
     for (int64_t i = 0; i < n; ++i) words.push_back(word(state, i));
     for (auto [low, high] : ranges) {
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const auto got = floats(plan_random_uniform(c, n, state.stream, low, high), state, n);
         for (int64_t i = 0; i < n; ++i) {
           const float u = static_cast<float>(words[i] >> 8) * 0x1p-24f;
@@ -203,7 +203,7 @@ TEST(Random, BernoulliComparesTheUniform) {
       for (int64_t i = 0; i < n; ++i) want.push_back((word(state, i) >> 8) * 0x1p-24 < p);
       const HostTensor key = key_of(state);
       const HostTensor each = f32({n}, std::vector<float>(n, static_cast<float>(p)));
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         EXPECT_EQ(run_plan(plan_bernoulli(c, n, 0, p), {key}, row(DType::kBool, n)).bytes, want);
         if (p == 0.3) continue;  // rounded to f32 it is another number
         EXPECT_EQ(run_plan(plan_bernoulli_tensor(c, n, 0), {key, each}, row(DType::kBool, n)).bytes,
@@ -212,7 +212,7 @@ TEST(Random, BernoulliComparesTheUniform) {
     }
   }
   const HostTensor odd = f32({4}, {NAN, INFINITY, -INFINITY, -0.0f});
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_EQ(
         run_plan(plan_bernoulli_tensor(c, 4, 0), {key_of(state), odd}, row(DType::kBool, 4)).bytes,
         (std::vector<uint8_t>{0, 1, 0, 0}));
@@ -226,7 +226,7 @@ TEST(Random, DropoutKeepsAndScales) {
     if (n > 4) in[1] = NAN, in[2] = INFINITY;
     const HostTensor x = f32({n}, in);
     for (double keep : {1.0, 0.9, 0.5, 0.125}) {
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         for (int target : {-1, 0}) {
           const auto got =
               run_plan(plan_dropout(c, n, state.stream, keep), {x, key_of(state)}, x.type, target)
@@ -291,7 +291,7 @@ TEST(Random, AdvanceAddsToTheOffset) {
     for (const State& state : states()) {
       const auto sum =
           static_cast<int64_t>(static_cast<uint64_t>(state.offset) + static_cast<uint64_t>(blocks));
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         for (int target : {-1, 0}) {
           EXPECT_EQ(
               run_plan(plan_random_advance(c, blocks), {key_of(state)}, row(DType::kI64, 2), target)

@@ -57,7 +57,7 @@ void check_arg(DType dtype, const AxisCase& one, const std::function<T(size_t)>&
       for (int64_t r = 0; r < one.length(); ++r) in_line.push_back(values[one.place(line, r)]);
       want.push_back(static_cast<int32_t>(arg_reference(is_max, in_line)));
     }
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const Plan plan = plan_arg(c, is_max ? "argmax" : "argmin", input.type, one.axis);
       EXPECT_EQ(run_plan(plan, {input}, type).as<int32_t>(), want)
           << class_name(c) << " " << is_max << " " << name_of(dtype) << to_string(one.shape)
@@ -137,7 +137,7 @@ void check_cumsum(DType dtype, const AxisCase& one, const std::vector<T>& values
         bound[at] = is_exclusive ? error_before : error;
       }
     }
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const Plan plan = plan_cumsum(c, input.type, one.axis, is_exclusive, is_reverse);
       EXPECT_EQ(plan.launches.empty(), values.empty());
       const auto got = run_plan(plan, {input}, input.type).template as<T>();

@@ -90,7 +90,7 @@ void expect_equal(const std::string& kind, const FusedPointwise& chain,
                   const std::vector<int64_t>& axes, const std::vector<HostTensor>& operands) {
   const TensorType& whole = chain.steps.back().type;
   const TensorType type{whole.dtype, kept_shape(whole.shape, axes)};
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const Plan plan = plan_fused_reduce(c, kind, chain, axes, type);
     EXPECT_EQ(run_plan(plan, operands, type).bytes, apart(c, kind, chain, axes, operands, type))
         << class_name(c) << " " << kind << " " << to_string(whole) << " over " << to_string(axes)
@@ -137,7 +137,7 @@ TEST(FusedReduce, MatchesDouble) {
     std::vector<double> squares;
     for (float x : operands[0].as<float>()) squares.push_back((x - p) * (x - p));
     const std::vector<double> want = reference("mean", shape, axes, squares);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto got =
           run_plan(plan_fused_reduce(c, "mean", chain, axes, type), operands, type).as<float>();
       for (size_t i = 0; i < got.size(); ++i) {
@@ -181,7 +181,7 @@ TEST(FusedReduce, HandsOnNanAndInfinity) {
   x[0] = INFINITY, x[1] = INFINITY, y[1] = 0;  // inf, and inf * 0 = NaN
   for (const char* kind : {"max", "sum"}) {
     const TensorType result{DType::kF32, {16}};
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto got = run_plan(plan_fused_reduce(c, kind, chain, {0}, result),
                                 {f32({20, 16}, x), f32({20, 16}, y)}, result)
                            .as<float>();
@@ -223,7 +223,7 @@ TEST(FusedReduce, RefusesWrongChains) {
 }
 
 TEST(FusedReduce, ShapesShareTheirKernels) {
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const auto text = [&](const Shape& shape) {
       const TensorType type{DType::kF32, {shape[1]}};
       return plan_fused_reduce(c, "sum", make_chain(shape, {}), {0}, type).launches[0].source->text;

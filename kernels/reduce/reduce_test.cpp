@@ -76,7 +76,7 @@ void check_floats(const std::string& kind, const Case& one, const std::vector<fl
   const double growth = kind == "prod" ? 1e-8 * terms : kind == "sum" ? 2e-6 * std::sqrt(terms) : 0;
   const double bound = 1e-6 + growth;
   const HostTensor input = f32(shape, values);
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const Plan plan = plan_reduce(c, kind, input.type, axes, type);
     EXPECT_TRUE(same_launches(plan, plan_reduce(c, kind, input.type, axes, type)));
     const auto got = run_plan(plan, {input}, type).as<float>();
@@ -164,7 +164,7 @@ TEST(Reduce, ExtremaOfInfinitiesAndHugeNumbers) {
   const TensorType in{DType::kF32, shape}, out{DType::kF32, {6}};
   for (const char* kind : {"max", "min"}) {
     const auto want = reference(kind, shape, {1}, values);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto got =
           run_plan(plan_reduce(c, kind, in, {1}, out), {f32(shape, values)}, out).as<float>();
       for (size_t i = 0; i < got.size(); ++i) {
@@ -189,7 +189,7 @@ TEST(Reduce, LongSumsStayAccurate) {
     const HostTensor input = f32(shape, std::vector<float>(elements(shape), 0.1f));
     const TensorType type{DType::kF32, kept_shape(shape, axes)};
     const double want = 0.1f * static_cast<double>(elements(shape)) / elements(type.shape);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const Plan plan = plan_reduce(c, "sum", input.type, axes, type);
       for (float got : run_plan(plan, {input}, type).as<float>()) {
         EXPECT_NEAR(got, want, 5e-5 * want) << class_name(c) << " " << to_string(shape);
@@ -222,7 +222,7 @@ TEST(Reduce, AnyAndAll) {
         values[i] = i * 2654435761u % 97 > (kind[1] == 'n' ? 90 : 6);
       const auto want = reference(kind, shape, axes, values);
       const TensorType type{DType::kBool, kept_shape(shape, axes)};
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const HostTensor input(DType::kBool, shape, values);
         const auto got = run_plan(plan_reduce(c, kind, input.type, axes, type), {input}, type);
         for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got.bytes[i], want[i]) << kind;
@@ -242,7 +242,7 @@ void check_whole(DType dtype, const std::vector<const char*>& kinds,
       for (int64_t i = 0; i < count; ++i) values.push_back(value_at(values.size()));
       const auto want = reference(kind, shape, axes, values);
       const TensorType type{dtype, kept_shape(shape, axes)};
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const HostTensor input(dtype, shape, values);
         const auto got =
             run_plan(plan_reduce(c, kind, input.type, axes, type), {input}, type).template as<T>();
@@ -284,7 +284,7 @@ void check_wrapping(DType dtype) {
       }
       std::vector<T> want;
       for (uint64_t total : totals) want.push_back(static_cast<T>(total));
-      for (DeviceClass c : kClasses) {
+      for (DeviceClass c : device_classes()) {
         const Plan plan = plan_reduce(c, is_sum ? "sum" : "prod", input.type, {axis}, type);
         EXPECT_EQ(run_plan(plan, {input}, type).as<T>(), want)
             << class_name(c) << " " << is_sum << " " << name_of(dtype) << " over " << axis;

@@ -126,7 +126,7 @@ HostTensor run_separately(DeviceClass c, const FusedPointwise& fused,
 }
 
 void expect_same_bits(const FusedPointwise& fused, const std::vector<HostTensor>& inputs) {
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const Plan plan = plan_fused_rows(c, fused);
     EXPECT_EQ(plan.launches.size(), 1);
     const HostTensor together = run_plan(plan, inputs, fused.steps.back().type);
@@ -172,7 +172,7 @@ TEST(FusedRows, SoftmaxAgainstDouble) {
   const auto inputs = inputs_of(chain.fused);
   const auto x = inputs[0].as<float>();
   const double scale = inputs[1].as<float>()[0];
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const auto got =
         run_plan(plan_fused_rows(c, chain.fused), inputs, chain.fused.inputs[0]).as<float>();
     for (int64_t row = 0; row < shape[0]; ++row) {

@@ -78,7 +78,7 @@ void check_copies(DType dtype) {
     std::vector<T> source(elements(view.shape) > 0 ? last + 1 : 0);
     for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i * 7 + 1);
     const HostTensor input(dtype, {static_cast<int64_t>(source.size())}, source);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const TensorType type{dtype, view.shape};
       const Plan plan = plan_copy(c, dtype, view.shape, view.strides);
       const auto got = run_plan(plan, {input}, type).as<T>();

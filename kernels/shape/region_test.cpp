@@ -60,7 +60,7 @@ void check_parts(DType dtype, T two = 2) {
       sliced.push_back(whole[at]);
     });
     const HostTensor input(dtype, part.whole, whole), piece(dtype, part.size, small);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const int64_t line = small.size() > 1 ? part.size.back() : 1;
       if (sizeof(T) != 4 && has_rare_groups(c, line)) continue;
       const Plan slice = plan_slice(c, input.type, part.slice, piece.type);
@@ -105,7 +105,7 @@ TEST(Region, PadsWithEveryKindOfNumber) {
     for (size_t row = 0; row < 3; ++row) {
       std::memset(&want.bytes[((row + 1) * 23 + 7) * size], 0, 5 * size);
     }
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const Plan plan = plan_embed(c, piece, {{1, 7}, {1, 1}}, pad.value, whole);
       EXPECT_EQ(run_plan(plan, {input}, whole).bytes, want.bytes)
           << class_name(c) << " " << name_of(pad.dtype) << " " << pad.value;
@@ -178,7 +178,7 @@ void check_joints(DType dtype) {
       begin += extent;
     }
     const HostTensor whole(dtype, joint.whole, all);
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       if (has_rare_groups(c, line_of(joint))) continue;
       const auto split = run_plan(plan_split(c, whole.type, joint.axis, types), {whole}, types);
       for (size_t i = 0; i < parts.size(); ++i) {
@@ -199,7 +199,7 @@ TEST(Region, JoinsAndSplitsTwoBytes) { check_joints<uint16_t>(DType::kBF16); }
 TEST(Region, RefusesPlacesBeyond32Bits) {
   const auto u8 = [](int64_t count) { return TensorType{DType::kU8, {count}}; };
   const int64_t most = std::numeric_limits<int32_t>::max(), half = 1200000001;
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_THROW(plan_concat(c, {u8(half), u8(half)}, 0, u8(2 * half)), device::Error);
     EXPECT_THROW(plan_split(c, u8(2 * half), 0, {u8(half), u8(half)}), device::Error);
     EXPECT_NO_THROW(plan_concat(c, {u8(most - 6), u8(7)}, 0, u8(most + 1)));
@@ -209,7 +209,7 @@ TEST(Region, RefusesPlacesBeyond32Bits) {
 TEST(Region, FillsEveryType) {
   for (int64_t count : {1, 6, 33, 4000}) {
     if (is_too_large(8 * count)) continue;
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const auto filled = [&](DType dtype, double value) {
         const TensorType type{dtype, {count}};
         return run_plan(plan_fill(c, type, value), {}, type);
@@ -237,7 +237,7 @@ TEST(Region, Aranges) {
       floats.push_back(0.5f + static_cast<float>(i) * 0.1f);
       wholes.push_back(7000000000 - 3 * i);
     }
-    for (DeviceClass c : kClasses) {
+    for (DeviceClass c : device_classes()) {
       const TensorType f{DType::kF32, {count}}, n{DType::kI64, {count}};
       EXPECT_EQ(run_plan(plan_arange(c, f, 0.5, 0.1), {}, f).as<float>(), floats);
       EXPECT_EQ(run_plan(plan_arange(c, n, 7e9, -3), {}, n).as<int64_t>(), wholes);

@@ -56,7 +56,7 @@ void check_logits(const HostTensor& logits, const std::vector<int32_t>& labels, 
   const int64_t batch = logits.type.shape[0], classes = logits.type.shape[1];
   const HostTensor dloss = random_f32({batch}, 22), label_tensor = i32({batch}, labels);
   const Reference want = reference(logits.as<float>(), labels, dloss.as<float>(), smoothing);
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     const std::string what =
         fmt::format("{} {}x{} smoothing {}", class_name(c), batch, classes, smoothing);
     expect_near(run_plan(plan_softmax_cross_entropy(c, batch, classes, smoothing),
@@ -139,7 +139,7 @@ TEST(CrossEntropy, LabelsOutOfRangeGiveNaNRows) {
 }
 
 TEST(CrossEntropy, EmptyBatchNeedsNoLaunch) {
-  for (DeviceClass c : kClasses) {
+  for (DeviceClass c : device_classes()) {
     EXPECT_TRUE(plan_softmax_cross_entropy(c, 0, 10).launches.empty());
     EXPECT_TRUE(plan_softmax_cross_entropy_grad(c, 0, 10).launches.empty());
   }

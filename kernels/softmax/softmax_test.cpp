@@ -88,7 +88,7 @@ std::string name_of(DeviceClass device, const Case& c) {
 void check_gradients(const Case& c, const std::vector<float>& x, const std::vector<float>& dy) {
   const Reference want = reference(c, x, dy);
   const auto terms = static_cast<double>(c.shape[c.axis]);
-  for (DeviceClass device : kClasses) {
+  for (DeviceClass device : device_classes()) {
     const auto run = [&](const char* op, const std::vector<double>& y) {
       const HostTensor slopes = f32(c.shape, dy), result = f32(c.shape, rounded(y));
       return run_plan(plan_softmax_grad(device, op, c.shape, c.axis), {slopes, result}, slopes.type)
@@ -103,7 +103,7 @@ void check_gradients(const Case& c, const std::vector<float>& x, const std::vect
 void check(const Case& c, float scale) {
   const HostTensor x = random_f32(c.shape, 51, -scale, scale), dy = random_f32(c.shape, 52);
   const Reference want = reference(c, x.as<float>(), dy.as<float>());
-  for (DeviceClass device : kClasses) {
+  for (DeviceClass device : device_classes()) {
     const auto run = [&](const char* op) {
       return run_plan(plan_softmax(device, op, c.shape, c.axis), {x}, x.type).as<float>();
     };
@@ -133,7 +133,7 @@ TEST(Softmax, SpecialNumbers) {
     values[3 * length + 1] = -kInf;
     std::fill(values.begin() + 4 * length, values.end(), -kInf);
     const HostTensor x = f32({5, length}, values);
-    for (DeviceClass device : kClasses) {
+    for (DeviceClass device : device_classes()) {
       for (const char* op : {"softmax", "log_softmax"}) {
         const auto y = run_plan(plan_softmax(device, op, {5, length}, 1), {x}, x.type).as<float>();
         const bool is_log = op[0] == 'l';
@@ -170,7 +170,7 @@ TEST(Softmax, GradientsKeepSpecialNumbersInTheirLines) {
 }
 
 TEST(Softmax, PlansRepeat) {
-  for (DeviceClass device : kClasses) {
+  for (DeviceClass device : device_classes()) {
     EXPECT_TRUE(same_launches(plan_softmax(device, "softmax", {8, 33}, 1),
                               plan_softmax(device, "softmax", {8, 33}, 1)));
   }

@@ -1,0 +1,91 @@
+// C of any strides on a GPU, in blocks that share what they read (blocked_sums.h).
+#pragma once
+
+#include "kernels/blocked_sums.h"
+#include "kernels/matmul/matmul_kernel.h"
+
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+
+// Operands and arguments are those of MatmulGeneral.
+class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
+ public:
+  Halide::GeneratorParam<int> rows{"rows", 128};  // of a block
+  // With any activation; else with none or relu.
+  Halide::GeneratorParam<bool> activates{"activates", false};
+
+  Input<Buffer<float, 5>> a{"a"};  // [row][k]
+  Input<Buffer<float, 5>> b{"b"};  // [k][x]
+  Input<Buffer<float, 2>> bias{"bias"};
+  Input<Buffer<float, 5>> extra{"extra"};
+  Input<int> has_bias{"has_bias"};
+  Input<int> activation{"activation"};
+  Input<int> extra_mode{"extra_mode"};
+  Output<Buffer<float, 5>> out{"out"};
+
+  void generate() {
+    const auto a_at = [&](const Expr& row, const Expr& step) {
+      return a(std::vector<Expr>{step, row} + batch);
+    };
+    const auto b_at = [&](const Expr& column, const Expr& step) {
+      return b(std::vector<Expr>{column, step} + batch);
+    };
+    BlockedSums sums(block_shape(rows), out.dim(1).extent(), out.dim(0).extent(),
+                     a.dim(0).extent(), {a_at, a.dim(0).stride() == 1},
+                     {b_at, b.dim(1).stride() == 1}, batch, activates);
+    const std::vector<Var> at = {x, y, z0, z1, z2};
+    Func summed("summed"), store = out;
+    summed(at) = sums.at(x, y);
+    if (chain) {
+      store(at) = chain(summed, at, {x, y, z0, z1, z2})(at);
+    } else if (activates) {
+      store(at) = with_extra(activated(with_bias(summed(at)), at, sums.element()));
+    } else {
+      const Expr value = with_bias(summed(at));
+      store(at) = with_extra(select(activation == activation_number("relu"),
+                                    apply_pointwise("relu", DType::kF32, {value}), value));
+    }
+    set_any_layout(a, b, bias, extra, out);
+    if (!chain && !activates) sums.schedule_store(store.specialize(is_plain()), x, y);
+    sums.schedule_store(store, x, y);
+    sums.schedule(store);
+  }
+
+ private:
+  Expr is_plain() const { return has_bias == 0 && activation == 0 && extra_mode == 0; }
+
+  // Operands that there are none of are read where they begin.
+  static Expr if_there(const Expr& mode, const Expr& place) { return select(mode != 0, place, 0); }
+  Expr with_bias(const Expr& sum) {
+    const Expr value = bias(if_there(has_bias, x), if_there(has_bias, y));
+    return select(has_bias != 0, apply_pointwise("add", DType::kF32, {sum, value}), sum);
+  }
+  Expr with_extra(const Expr& value) {
+    std::vector<Expr> place;
+    for (const Var& one : {x, y, z0, z1, z2}) place.push_back(if_there(extra_mode, one));
+    return select(extra_mode != 0, MatmulEpilogue::with_extra(extra_mode, value, extra(place)),
+                  value);
+  }
+  // `value` in a register, where each activation is a loop of one step or none.
+  Expr activated(const Expr& value, const std::vector<Var>& at, const Var& element) {
+    Func result("activated");
+    Var one("one");
+    const auto place = [&](const Expr& which) {
+      std::vector<Expr> all(at.begin(), at.end());
+      all.push_back(which);
+      return all;
+    };
+    result(place(one)) = value;
+    for (int i = 1; i < kActivationCount; ++i) {
+      const RDom once(0, select(activation == i, 1, 0), kActivations[i]);
+      result(place(once)) = apply_pointwise(kActivations[i], DType::kF32, {result(place(once))});
+      result.update(i - 1).unscheduled();
+    }
+    result.compute_at(out, element).store_in(MemoryType::Stack).bound_extent(one, 1);
+    return result(place(0));
+  }
+};
+
+}  // namespace ballast::kernels
