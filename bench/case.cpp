@@ -110,18 +110,30 @@ std::vector<int64_t> ints_of(const Case& c, const char* name,
   return attr_of<std::vector<int64_t>>(c, name, otherwise);
 }
 
-void to_json(nlohmann::json& json, const Case& c) {
-  json = {{"name", c.name}, {"op", c.op}};
-  json["attrs"] = nlohmann::json::object();
-  for (const auto& [name, value] : c.attrs) {
-    std::visit([&, &key = name](const auto& v) { json["attrs"][key] = v; }, value);
+namespace {
+
+nlohmann::json json_of(const Attrs& attrs) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, value] : attrs) {
+    std::visit([&, &key = name](const auto& v) { json[key] = v; }, value);
   }
+  return json;
+}
+
+}  // namespace
+
+void to_json(nlohmann::json& json, const Case& c) {
+  json = {{"name", c.name}, {"op", c.op}, {"attrs", json_of(c.attrs)}};
   json["inputs"] = nlohmann::json::array();
   for (const Operand& input : c.inputs) {
     json["inputs"].push_back({{"dtype", input.dtype},
                               {"shape", input.shape},
                               {"fill", static_cast<int>(input.fill)},
                               {"limit", input.limit}});
+  }
+  for (const Step& step : c.steps) {
+    json["steps"].push_back(
+        {{"op", step.op}, {"inputs", step.inputs}, {"attrs", json_of(step.attrs)}});
   }
 }
 

@@ -21,6 +21,7 @@ struct Options {
   int threads = 2;
   bool has_rivals = true;
   bool only_lists = false;
+  bool is_gpu_class = false;
 };
 
 // The table is ours to print, line by line as rows finish.
@@ -36,11 +37,12 @@ class NoReport final : public benchmark::BenchmarkReporter {
   }
 };
 
-// As many cores as threads, for this process and the rivals it starts.
-void limit_threads(int threads) {
+// As many cores as threads, for this process and the rivals it starts. Gives those there were.
+cpu_set_t limit_threads(int threads) {
   cpu_set_t all, some;
+  CPU_ZERO(&all);
   CPU_ZERO(&some);
-  if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
+  sched_getaffinity(0, sizeof(all), &all);
   for (int cpu = 0, taken = 0; cpu < CPU_SETSIZE && taken < threads; ++cpu) {
     if (!CPU_ISSET(cpu, &all)) continue;
     CPU_SET(cpu, &some);
@@ -50,13 +52,19 @@ void limit_threads(int threads) {
   const std::string count = std::to_string(threads);
   setenv("POCL_MAX_PTHREAD_COUNT", count.c_str(), 1);
   setenv("POCL_CPU_MAX_CU_COUNT", count.c_str(), 1);
+  return all;
 }
 
 class Bench {
  public:
-  Bench(const Options& options, const std::string& folder) : options_(options) {
-    if (options.has_rivals) rivals_ = start_rivals(folder, options.threads);
-    context_ = context_of(rivals_, options.threads);
+  // `cores`: all that the host has.
+  Bench(const Options& options, const std::string& folder, const cpu_set_t& cores)
+      : options_(options), limits_(limits_of(device(), options.threads)) {
+    const bool is_gpu = !limits_->are_of_host();
+    // Nobody computes on the host's cores then, but rivals compile there.
+    if (is_gpu) sched_setaffinity(0, sizeof(cores), &cores);
+    if (options.has_rivals) rivals_ = start_rivals(folder, options.threads, is_gpu);
+    context_ = context_of(rivals_, *limits_, options.threads);
     fmt::print("{}{}", preamble(context_), heading());
   }
 
@@ -72,7 +80,7 @@ class Bench {
 
  private:
   void run(benchmark::State& state, const Case& c) {
-    Contest contest(c, rivals_, options_.threads);
+    Contest contest(c, rivals_, *limits_);
     for (auto _ : state) {
       state.SetIterationTime(contest.measurement().missing.empty() ? contest.round() : 0);
     }
@@ -90,6 +98,7 @@ class Bench {
   }
 
   const Options options_;
+  std::unique_ptr<Limits> limits_;
   std::vector<std::unique_ptr<Rival>> rivals_;
   nlohmann::json context_;
   std::vector<Measurement> rows_;
@@ -100,8 +109,9 @@ int run(const Options& options, const std::string& program) {
     for (const Case& c : all_rows()) fmt::print("{:<34} {:<28} {}\n", c.name, c.op, c.shapes());
     return 0;
   }
-  limit_threads(options.threads);
-  Bench bench(options, std::filesystem::path(program).parent_path());
+  const cpu_set_t cores = limit_threads(options.threads);
+  if (options.is_gpu_class) open_as_gpu();
+  Bench bench(options, std::filesystem::path(program).parent_path(), cores);
   for (const Case& c : all_rows()) bench.add(c);
   std::vector<std::string> words = {program, "--benchmark_filter=" + options.filter};
   std::vector<char*> arguments;
@@ -127,6 +137,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "of ours and of each rival");
   app.add_option("--json", options.json, "where every sample is written");
   app.add_flag("!--no-rivals", options.has_rivals, "ours and the limits alone");
+  app.add_flag("--gpu-class", options.is_gpu_class, "takes the device for a GPU");
   app.add_flag("--list", options.only_lists, "names the rows and ends");
   CLI11_PARSE(app, argc, argv);
   return ballast::bench::run(options, std::filesystem::read_symlink("/proc/self/exe"));

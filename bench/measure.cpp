@@ -63,8 +63,8 @@ const Samples* Measurement::best() const {
   return best;
 }
 
-Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads)
-    : rivals_(rivals), threads_(threads) {
+Contest::Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, Limits& limits)
+    : rivals_(rivals), limits_(limits) {
   measurement_.work_case = c;
   measurement_.ours.name = "ours";
   measurement_.sunk.name = "sunk";
@@ -99,19 +99,18 @@ void Contest::add_sunk() {
   add([this](int count) { return sunk_->run(count); }, &measurement_.sunk);
 }
 
-// The limits are measured with threads of this process: they say nothing of a GPU.
 void Contest::choose_limit() {
   const Work& work = measurement_.work;
-  if (device()->info().device_class != device::DeviceClass::kCpu) {
-    measurement_.limit = "-";
-    return;
-  }
-  stream_ = std::make_unique<Stream>(work.read, work.written, threads_);
-  if (work.flops / (1e9 * fma_peak_gflops(threads_)) > stream_->seconds()) {
-    stream_.reset();
+  const auto fma_seconds = [this] {
+    return measurement_.work.flops / (1e9 * limits_.fma_peak_gflops());
+  };
+  limit_seconds_ = limits_.stream(work.read, work.written);
+  const double at_peak = fma_seconds(), streaming = limit_seconds_();
+  if (at_peak > streaming) {
+    limit_seconds_ = fma_seconds;
     measurement_.limit = "FMA";
   } else {
-    measurement_.limit = level_of(memory_levels(threads_), work.read + work.written).name;
+    measurement_.limit = limits_.bound_of(work.read + work.written, streaming);
   }
 }
 
@@ -166,6 +165,7 @@ void Contest::add(std::function<double(int)> run, Samples* samples) {
 }
 
 void Contest::wait_until_idle() const {
+  if (!limits_.are_of_host()) return;
   const auto used = [&] {
     double seconds = cpu_seconds(getpid());
     for (const auto& rival : rivals_) seconds += rival->cpu_seconds();
@@ -192,16 +192,11 @@ double Contest::turn(const Contestant& contestant) const {
   return best;
 }
 
-double Contest::limit_seconds() {
-  wait_until_idle();
-  if (stream_) return stream_->seconds();
-  return measurement_.work.flops / (1e9 * fma_peak_gflops(threads_));
-}
-
 double Contest::round() {
   if (rounds_ == 0) start_ = Clock::now();
   if (rounds_ > 0 && Clock::now() - start_ > kRowTime) return measurement_.ours.seconds.back();
-  if (measurement_.limit != "-") measurement_.limit_seconds.push_back(limit_seconds());
+  wait_until_idle();
+  measurement_.limit_seconds.push_back(limit_seconds_());
   // Another one begins each time, and every second round goes backwards, so that none always
   // follows the same one.
   const size_t count = contestants_.size();

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "bench/case.h"
+#include "bench/limits.h"
 #include "bench/ours.h"
 #include "bench/rival.h"
-#include "bench/roofline.h"
 #include "bench/work.h"
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct Measurement {
   Case work_case;
   std::string missing;  // why nothing was measured; empty if all is well
   Work work;
-  std::string limit;  // "FMA", "L2", ..., or "-" where none is known
+  std::string limit;  // "FMA", "L2", "launch", ...
   std::vector<double> limit_seconds;
   Samples ours;  // launched one by one
   Samples sunk;  // no seconds where it cannot be
@@ -44,10 +44,11 @@ struct Measurement {
 
 double median(std::vector<double> values);
 
-// Prepares a case once; round() then measures everything once more. The rivals must outlive it.
+// Prepares a case once; round() then measures everything once more. The rivals and the limits must
+// outlive it.
 class Contest {
  public:
-  Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, int threads);
+  Contest(const Case& c, const std::vector<std::unique_ptr<Rival>>& rivals, Limits& limits);
 
   // Seconds of ours. A case that has taken some seconds is not measured again.
   double round();
@@ -71,13 +72,11 @@ class Contest {
   void add_rivals();
   void wait_until_idle() const;
   double turn(const Contestant& contestant) const;
-  double limit_seconds();
-
   const std::vector<std::unique_ptr<Rival>>& rivals_;
-  int threads_;
+  Limits& limits_;
   Measurement measurement_;
   std::unique_ptr<Ours> ours_, sunk_, unfused_;
-  std::unique_ptr<Stream> stream_;
+  std::function<double()> limit_seconds_;
   std::vector<Contestant> contestants_;  // ours first
   size_t rounds_ = 0;
   Clock::time_point start_;

@@ -12,11 +12,22 @@ namespace ballast::bench {
 using graph::DType;
 using graph::TensorType;
 
+namespace {
+
+device::DeviceOptions& options() {
+  static device::DeviceOptions options;
+  return options;
+}
+
+}  // namespace
+
 const device::DevicePtr& device() {
   // Never destroyed: at exit the OpenCL runtime may be gone before our statics.
-  static const auto* opened = new device::DevicePtr(device::Device::open("", {}));
+  static const auto* opened = new device::DevicePtr(device::Device::open("", options()));
   return *opened;
 }
+
+void open_as_gpu() { options().device_class = static_cast<int>(device::DeviceClass::kGpu); }
 
 namespace {
 
@@ -188,13 +199,18 @@ std::vector<Step> steps_of(const Case& c) {
   return {step};
 }
 
+device::Replay replay_of_sunk() {
+  const bool is_cpu = device()->info().device_class == device::DeviceClass::kCpu;
+  return is_cpu ? device::Replay::kStitch : device::Replay::kAuto;
+}
+
 class SunkRun final : public Ours {
  public:
   explicit SunkRun(const Case& c)
       : Ours(c),
         sink_(std::make_shared<graph::Executable>(
             device(), graph_of(input_types_, steps_of(c)),
-            graph::CompileOptions{graph::Level::kO1, device::Replay::kStitch})) {
+            graph::CompileOptions{graph::Level::kO1, replay_of_sunk()})) {
     const graph::Graph& graph = sink_.executable().graph();
     allocate(graph.types(graph.outputs()));
     for (const device::BufferPtr& buffer : inputs_) from_.push_back({buffer});

@@ -16,6 +16,8 @@ namespace ballast::bench {
 
 // The device under test ($BALLAST_DEVICE), opened at the first call.
 const device::DevicePtr& device();
+// Before that call: whatever it is, it counts as a GPU.
+void open_as_gpu();
 
 class Ours {
  public:
@@ -23,8 +25,9 @@ class Ours {
   static std::unique_ptr<Ours> of_op(const Case& c);
   static std::unique_ptr<Ours> of_graph(const Case& c, const std::vector<Step>& steps,
                                         graph::Level level);
-  // The case as a graph whose steps are sunk: stitched, so that none is launched on its own. Throws
-  // kUnimplemented where the device or the kernels do not allow it.
+  // The case as a graph whose steps are sunk: on a CPU stitched, so that none is launched on its
+  // own. Throws kUnimplemented where the device or the kernels do not allow it. On a GPU, where a
+  // stitched kernel would be one work-item's, as a graph chooses by itself.
   static std::unique_ptr<Ours> sunk(const Case& c);
   virtual ~Ours() = default;
 

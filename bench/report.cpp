@@ -11,7 +11,7 @@ namespace ballast::bench {
 namespace {
 
 constexpr const char* kFormat =
-    "{:<34} {:<26.26} {:>8} {:>8} {:>8} {:>6} {:<5} {:>5} {:>5}  {:<22} {:>8} {:>6} {:>6}\n";
+    "{:<34} {:<26.26} {:>8} {:>8} {:>8} {:>6} {:<6} {:>5} {:>5}  {:<22} {:>8} {:>6} {:>6}\n";
 
 std::string short_number(double value) {
   if (std::isnan(value) || value == 0) return "-";
@@ -26,7 +26,7 @@ std::string short_number(double value) {
 std::string heading() {
   return fmt::format(kFormat, "row", "inputs", "ours ms", "sunk ms", "GFLOP/s", "GB/s", "limit",
                      "%", "sunk", "best rival", "its ms", "ratio", "sunk") +
-         std::string(163, '-') + "\n";
+         std::string(164, '-') + "\n";
 }
 
 std::string line_of(const Measurement& m) {
@@ -56,9 +56,11 @@ std::string line_of(const Measurement& m) {
 }
 
 std::string preamble(const nlohmann::json& context) {
+  const bool is_gpu = context.contains("compute_units");
   std::string text = fmt::format(
-      "{}; {} threads; FMA peak {:.0f} GFLOP/s; copy", context.at("device").get<std::string>(),
-      context.at("threads").get<int>(), context.at("fma_peak_gflops").get<double>());
+      "{}; {} {}; FMA peak {:.0f} GFLOP/s; copy", context.at("device").get<std::string>(),
+      context.at(is_gpu ? "compute_units" : "threads").get<int>(),
+      is_gpu ? "compute units" : "threads", context.at("fma_peak_gflops").get<double>());
   for (const auto& level : context.at("copy_gb_per_s")) {
     text += fmt::format(" {} {:.0f}", level.at("level").get<std::string>(),
                         level.at("gb_per_s").get<double>());
@@ -69,29 +71,31 @@ std::string preamble(const nlohmann::json& context) {
                         rival.at("version").get<std::string>());
   }
   if (context.at("rivals").empty()) text += " none is installed (tools/setup.sh bench)";
+  text += "\nours: each run launched on its own; sunk: as steps of a sink";
+  text += is_gpu ? ";\nlimit: what bounds the row (FMA, memory, or that a kernel is launched)"
+                 : ", in one kernel;\n"
+                   "limit: what bounds the row (FMA, or the level of memory its operands fit in)";
   return text +
-         "\nours: each run launched on its own; sunk: as steps of a sink, in one kernel;\n"
-         "limit: what bounds the row (FMA, or the level of memory its operands fit in), and both "
-         "in "
-         "percent of it;\n"
+         ", and both in percent of it;\n"
          "ratio: the best rival's time over ours, then over sunk, median of the rounds: above 1 "
          "ours "
          "is faster; (differs): another result\n\n";
 }
 
-nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, int threads) {
+nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, Limits& limits,
+                          int threads) {
   nlohmann::json context;
   const device::DeviceInfo& info = device()->info();
   context["device"] = info.name + ", " + info.platform + " " + info.driver;
-  context["threads"] = threads;
-  context["fma_peak_gflops"] = fma_peak_gflops(threads);
+  if (limits.are_of_host()) {
+    context["threads"] = threads;
+  } else {
+    context["compute_units"] = info.compute_units;
+  }
+  context["fma_peak_gflops"] = limits.fma_peak_gflops();
   context["copy_gb_per_s"] = nlohmann::json::array();
-  for (const Level& level : memory_levels(threads)) {
-    constexpr uint64_t kFarBeyondCaches = uint64_t{256} << 20;
-    const uint64_t bytes = std::min(level.bytes / 2, kFarBeyondCaches);
-    const double seconds = Stream(bytes / 2, bytes / 2, threads).seconds();
-    context["copy_gb_per_s"].push_back(
-        {{"level", level.name}, {"gb_per_s", 1e-9 * static_cast<double>(bytes) / seconds}});
+  for (const CopySpeed& speed : limits.copies()) {
+    context["copy_gb_per_s"].push_back({{"level", speed.level}, {"gb_per_s", speed.gb_per_s}});
   }
   context["rivals"] = nlohmann::json::array();
   for (const auto& rival : rivals) {

@@ -16,7 +16,8 @@ std::string line_of(const Measurement& m);
 // What holds of all rows: the device, the machine's limits, the rivals' versions.
 std::string preamble(const nlohmann::json& context);
 
-nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, int threads);
+nlohmann::json context_of(const std::vector<std::unique_ptr<Rival>>& rivals, Limits& limits,
+                          int threads);
 void write_json(const std::string& path, const nlohmann::json& context,
                 const std::vector<Measurement>& rows);
 

@@ -29,7 +29,7 @@ Rival::Rival(const std::vector<std::string>& command) {
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
+    execvp(arguments[0], arguments.data());
     _exit(127);
   }
   close(requests[0]);
@@ -117,30 +117,45 @@ void set_environment(int threads) {
   setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
 }
 
-std::vector<std::vector<std::string>> commands(const std::string& folder) {
+fs::path folder_of_scripts(const std::string& folder) {
+  if (const char* given = std::getenv("BALLAST_BENCH_RIVALS")) return given;
+  const fs::path sources = BALLAST_SOURCE_DIR "/bench/rivals";
+  return fs::exists(sources) ? sources : fs::path(folder) / "rivals";
+}
+
+std::vector<std::vector<std::string>> commands(const std::string& folder, bool is_gpu) {
   std::vector<std::vector<std::string>> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().rfind("rival_", 0) == 0 && entry.is_regular_file() &&
-        access(entry.path().c_str(), X_OK) == 0) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("rival_", 0) == 0 && (!is_gpu || name == "rival_clblast") &&
+        entry.is_regular_file() && access(entry.path().c_str(), X_OK) == 0) {
       found.push_back({entry.path()});
     }
   }
   const std::string python = BALLAST_SOURCE_DIR "/.venv/bench/bin/python";
-  if (access(python.c_str(), X_OK) == 0) {
+  const fs::path scripts = folder_of_scripts(folder);
+  const bool has_python = access(python.c_str(), X_OK) == 0;
+  if (has_python && !is_gpu) {
     for (const char* script : {"numpy_rival.py", "onnxruntime_rival.py"}) {
-      found.push_back({python, std::string(BALLAST_SOURCE_DIR "/bench/rivals/") + script});
+      found.push_back({python, scripts / script});
     }
+  }
+  if (const char* given = std::getenv("BALLAST_BENCH_PYTHON")) {
+    found.push_back({given, scripts / "jax_rival.py"});
+  } else if (has_python && is_gpu) {
+    found.push_back({python, scripts / "jax_rival.py"});
   }
   return found;
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads) {
+std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads,
+                                                 bool is_gpu) {
   signal(SIGPIPE, SIG_IGN);  // a rival that died answers with an end of file instead
   set_environment(threads);
   std::vector<std::unique_ptr<Rival>> rivals;
-  for (const auto& command : commands(folder)) {
+  for (const auto& command : commands(folder, is_gpu)) {
     try {
       rivals.push_back(std::make_unique<Rival>(command));
     } catch (const std::exception& error) {

@@ -46,8 +46,11 @@ class Rival {
 // The same of any process; 0 of one that has ended.
 double cpu_seconds(int pid);
 
-// Starts every rival that was built or installed: the programs in `folder`, the scripts among the
-// sources. Those that do not start are named on standard error.
-std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads);
+// Starts every rival that was built or installed: the programs in `folder`, and scripts, which lie
+// in $BALLAST_BENCH_RIVALS, among the sources or in folder/rivals. $BALLAST_BENCH_PYTHON is the
+// Python that has JAX; `is_gpu`: no rivals but those that compute on one. Those that do not start
+// are named on standard error.
+std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads,
+                                                 bool is_gpu);
 
 }  // namespace ballast::bench
