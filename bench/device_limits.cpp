@@ -33,13 +33,13 @@ constexpr const char* kFmaText = R"(
 __kernel void fma_chains(__global float* out, const int steps, const float factor_bits,
                          const float term_bits) {
   const float4 factor = (float4)(factor_bits), term = (float4)(term_bits);
-  const int item = get_global_id(0);
+  const float item = (float)get_global_id(0);
   float4 a = (float4)(item), b = a + 1.0f, c = a + 2.0f, d = a + 3.0f;
   for (int i = 0; i < steps; ++i) {
     STEP STEP STEP STEP STEP STEP STEP STEP
   }
   const float4 all = (a + b) + (c + d);
-  out[item] = (all.x + all.y) + (all.z + all.w);
+  out[get_global_id(0)] = (all.x + all.y) + (all.z + all.w);
 }
 )";
 constexpr int kFmaSteps = 2048, kStepsUnrolled = 8, kLanes = 16;

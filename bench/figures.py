@@ -6,10 +6,10 @@ A run is what `make bench` leaves in build/bench/kernels.json. docs/figures*.md 
 import statistics
 import sys
 
-from results import best_of, load, unfused_of
+from results import best_of, load, unfused_of, units_of
 
 INTRODUCTION = """\
-# Every row of the kernels' bench
+# Every row of the kernels' bench{where}
 
 Printed by `bench/figures.py`; how it is measured, and what it says, is in
 [performance.md](performance.md). Time of the best rival over ours: above 1 ours is faster.
@@ -40,6 +40,11 @@ def runs_of(files):
     return rows, contexts
 
 
+def introduce(contexts):
+    first = contexts[0]
+    print(INTRODUCTION.format(where=f' on {first["device"]}' if "compute_units" in first else ""))
+
+
 def describe(contexts):
     first = contexts[0]
     span = lambda values: f"{min(values):.0f}" if len(values) == 1 else (
@@ -47,8 +52,8 @@ def describe(contexts):
     copies = ", ".join(
         f'{level["level"]} {span([c["copy_gb_per_s"][i]["gb_per_s"] for c in contexts])}'
         for i, level in enumerate(first["copy_gb_per_s"]))
-    rivals = ", ".join(f'{r["name"]} {r["version"]}' for r in first["rivals"])
-    print(f'{first["device"]}; {first["threads"]} threads; '
+    rivals = ", ".join(f'{r["name"]} {r["version"]}' for r in first["rivals"]) or "none"
+    print(f'{first["device"]}; {units_of(first)}; '
           f'FMA peak {span([c["fma_peak_gflops"] for c in contexts])} GFLOP/s; '
           f'copies in GB/s: {copies}. Rivals: {rivals}.\n')
 
@@ -93,7 +98,7 @@ def table(rows):
 
 def main():
     rows, contexts = runs_of(sys.argv[1:])
-    print(INTRODUCTION)
+    introduce(contexts)
     describe(contexts)
     count(rows, contexts)
     table(rows)

@@ -76,10 +76,16 @@ class Bench {
         ->Unit(benchmark::kMillisecond);
   }
 
-  void finish() { write_json(options_.json, context_, rows_); }
-
  private:
   void run(benchmark::State& state, const Case& c) {
+    try {
+      measure(state, c);
+    } catch (const std::exception& error) {
+      state.SkipWithError(error.what());
+    }
+  }
+
+  void measure(benchmark::State& state, const Case& c) {
     Contest contest(c, rivals_, *limits_);
     for (auto _ : state) {
       state.SetIterationTime(contest.measurement().missing.empty() ? contest.round() : 0);
@@ -95,6 +101,8 @@ class Bench {
     fmt::print("{}", line_of(m));
     std::fflush(stdout);
     rows_.push_back(m);
+    // After each row: a long run that is cut off leaves what it measured.
+    write_json(options_.json, context_, rows_);
   }
 
   const Options options_;
@@ -120,7 +128,6 @@ int run(const Options& options, const std::string& program) {
   benchmark::Initialize(&count, arguments.data());
   NoReport reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
-  bench.finish();
   benchmark::Shutdown();
   fmt::print("\nevery sample: {}\n", options.json);
   return 0;

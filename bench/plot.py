@@ -9,7 +9,7 @@ import statistics
 import sys
 from xml.sax.saxutils import escape
 
-from results import best_of, load
+from results import best_of, load, units_of
 
 ROW, TOP, NAME, WIDTH, GAP = 15, 46, 230, 300, 160
 FASTER, SLOWER, PERCENT, REST = "#2a7f62", "#b5473c", "#3b6ea5", "#e8e8e8"
@@ -41,7 +41,7 @@ def draw_row(page, row, y):
         length = decades / DECADES * WIDTH / 2
         page.bar(middle + min(length, 0), y, abs(length), FASTER if length >= 0 else SLOWER)
         page.text(NAME + WIDTH + 4, y + 10, f'{best["ratio"]:.2f} x {best["name"]}', fill="#555")
-    if row["percent"] is None:  # a device whose limits are not measured
+    if row["percent"] is None:  # of runs that knew no limits of a GPU
         return
     page.bar(right, y, WIDTH, REST)
     page.bar(right, y, min(row["percent"], 100) / 100 * WIDTH, PERCENT)
@@ -53,7 +53,7 @@ def main():
     source, target = sys.argv[1:]
     context, rows = load(source)
     page = Page()
-    page.text(8, 16, f'{context["device"]}; {context["threads"]} threads; FMA peak '
+    page.text(8, 16, f'{context["device"]}; {units_of(context)}; FMA peak '
               f'{context["fma_peak_gflops"]:.0f} GFLOP/s')
     page.text(NAME + WIDTH / 2, 36, "slower  |  faster than the best rival (ends: 10 x)", "middle")
     page.text(NAME + WIDTH + GAP + WIDTH / 2, 36, "percent of the limit", "middle")

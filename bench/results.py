@@ -9,6 +9,13 @@ def load(name):
     return data["context"], [row for row in data["rows"] if "missing" not in row]
 
 
+def units_of(context):
+    """How much of the device took part: threads of a CPU, compute units of a GPU."""
+    if "compute_units" in context:
+        return f'{context["compute_units"]} compute units'
+    return f'{context["threads"]} threads'
+
+
 def best_of(row):
     """The rival that is fastest beside ours, None where a row has none."""
     rivals = [r for r in row["rivals"] if r["name"] != "unfused" and r["ratio"] is not None]

@@ -117,10 +117,14 @@ void set_environment(int threads) {
   setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
 }
 
-fs::path folder_of_scripts(const std::string& folder) {
+// A build tree may have been brought to another machine, with the sources or without.
+fs::path folder_of_scripts(const fs::path& folder) {
   if (const char* given = std::getenv("BALLAST_BENCH_RIVALS")) return given;
   const fs::path sources = BALLAST_SOURCE_DIR "/bench/rivals";
-  return fs::exists(sources) ? sources : fs::path(folder) / "rivals";
+  for (const fs::path& place : {sources, folder / "../../../bench/rivals"}) {
+    if (fs::exists(place / "worker.py")) return place;
+  }
+  return folder;
 }
 
 std::vector<std::vector<std::string>> commands(const std::string& folder, bool is_gpu) {

@@ -47,7 +47,7 @@ class Rival {
 double cpu_seconds(int pid);
 
 // Starts every rival that was built or installed: the programs in `folder`, and scripts, which lie
-// in $BALLAST_BENCH_RIVALS, among the sources or in folder/rivals. $BALLAST_BENCH_PYTHON is the
+// in $BALLAST_BENCH_RIVALS, among the sources or beside the programs. $BALLAST_BENCH_PYTHON is the
 // Python that has JAX; `is_gpu`: no rivals but those that compute on one. Those that do not start
 // are named on standard error.
 std::vector<std::unique_ptr<Rival>> start_rivals(const std::string& folder, int threads,

@@ -9,7 +9,10 @@ import os
 # Ours lives on the same device.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-import jax
+try:
+    import jax
+except ImportError as error:
+    raise SystemExit(f"no JAX here: {error}")
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -47,7 +50,7 @@ def unary_grad(function):
 
 
 def reduction(function):
-    return lambda a, x: function(x, axis=tuple(a.get("axes", [])) or None,
+    return lambda a, x: function(x, axis=a.get("axes") or None,
                                  keepdims=bool(a.get("keep_dims", 0)))
 
 
@@ -76,8 +79,8 @@ def pairs(padding):
 
 def convolution(a, x, w):
     return lax.conv_general_dilated(
-        x, w, a.get("stride", [1, 1]), pairs(a.get("padding", [0, 0, 0, 0])),
-        rhs_dilation=a.get("dilation", [1, 1]), feature_group_count=a.get("group", 1),
+        x, w, a.get("stride", (1, 1)), pairs(a.get("padding", (0, 0, 0, 0))),
+        rhs_dilation=a.get("dilation", (1, 1)), feature_group_count=a.get("group", 1),
         dimension_numbers=("NCHW", "OIHW", "NCHW"))
 
 
@@ -96,7 +99,7 @@ def conv2d(a, x, w, *rest):
 
 def transposed(function, shape, dy):
     """What the transpose of a linear function of an array of `shape` makes of dy."""
-    return jax.linear_transpose(function, jax.ShapeDtypeStruct(tuple(shape), dy.dtype))(dy)[0]
+    return jax.linear_transpose(function, jax.ShapeDtypeStruct(shape, dy.dtype))(dy)[0]
 
 
 def conv2d_input_grad(a, dy, w):
@@ -110,9 +113,9 @@ def conv2d_weight_grad(a, dy, x):
 def window(a, x, start, function):
     return lax.reduce_window(
         x, np.array(start, x.dtype), function, (1, 1, *a["kernel_size"]),
-        (1, 1, *a.get("stride", [1, 1])),
-        [(0, 0), (0, 0), *pairs(a.get("padding", [0, 0, 0, 0]))],
-        window_dilation=(1, 1, *a.get("dilation", [1, 1])))
+        (1, 1, *a.get("stride", (1, 1))),
+        [(0, 0), (0, 0), *pairs(a.get("padding", (0, 0, 0, 0)))],
+        window_dilation=(1, 1, *a.get("dilation", (1, 1))))
 
 
 def max_pool2d(a, x):
@@ -383,20 +386,25 @@ def listed(results):
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
+def applied(node, inputs):
+    attrs = {name: tuple(value) if isinstance(value, list) else value
+             for name, value in node["attrs"].items()}
+    return listed(OPS[node["op"]](attrs, *inputs))
+
+
 def function_of(case):
     """Of the inputs, a list of results; None where an op is not known."""
     steps = case.get("steps", [])
     if not all(step["op"] in OPS for step in steps or [case]):
         return None
     if not steps:
-        return lambda *inputs: listed(OPS[case["op"]](case["attrs"], *inputs))
+        return lambda *inputs: applied(case, inputs)
 
     def graph(*inputs):
         values, is_read = list(inputs), set(range(len(inputs)))
         for step in steps:
             is_read.update(step["inputs"])
-            operands = [values[number] for number in step["inputs"]]
-            values += listed(OPS[step["op"]](step["attrs"], *operands))
+            values += applied(step, [values[number] for number in step["inputs"]])
         return [value for number, value in enumerate(values) if number not in is_read]
     return graph
 
