@@ -66,6 +66,7 @@ class Bench {
     if (options.has_rivals) rivals_ = start_rivals(folder, options.threads, is_gpu);
     context_ = context_of(rivals_, *limits_, options.threads);
     fmt::print("{}{}", preamble(context_), heading());
+    save();
   }
 
   void add(const Case& c) {
@@ -101,9 +102,11 @@ class Bench {
     fmt::print("{}", line_of(m));
     std::fflush(stdout);
     rows_.push_back(m);
-    // After each row: a long run that is cut off leaves what it measured.
-    write_json(options_.json, context_, rows_);
+    save();
   }
+
+  // After each row: a long run that is cut off leaves what it measured.
+  void save() const { write_json(options_.json, context_, rows_); }
 
   const Options options_;
   std::unique_ptr<Limits> limits_;
