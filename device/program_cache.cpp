@@ -33,6 +33,15 @@ std::string kernel_names(const std::string& text) {
   return names;
 }
 
+// GPUs round quotients and roots to 2.5 and 3 units in the last place unless they are asked for the
+// nearest float; CPUs know no other way.
+std::string rounding_options(Device& device) {
+  if (device.info().device_class != DeviceClass::kGpu) return "";
+  const auto config = device_value<cl_device_fp_config>(device.id(), CL_DEVICE_SINGLE_FP_CONFIG);
+  const bool is_known = (config & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  return is_known ? " -cl-fp32-correctly-rounded-divide-sqrt" : "";
+}
+
 std::string build_log(cl_program program, cl_device_id id) {
   size_t size = 0;
   clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
@@ -44,16 +53,20 @@ std::string build_log(cl_program program, cl_device_id id) {
 }  // namespace
 
 struct ProgramCache::Impl {
-  explicit Impl(Device& owner) : device(owner), disk(DiskCache::from_environment()) {}
+  explicit Impl(Device& owner)
+      : device(owner), rounding(rounding_options(owner)), disk(DiskCache::from_environment()) {}
   Device& device;
+  const std::string rounding;
   DiskCache disk;
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
 
+  std::string options_of(const Source& source) const { return source.options + rounding; }
+
   std::string file_name(const Source& source) const {
     const DeviceInfo& info = device.info();
-    const std::string key =
-        fmt::format("1\n{}\n{}\n{}\n{}", source.id, info.name, info.platform, info.driver);
+    const std::string key = fmt::format("1\n{}{}\n{}\n{}\n{}", source.id, rounding, info.name,
+                                        info.platform, info.driver);
     const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
     return fmt::format("{:016x}{:016x}.bin", hash.high64, hash.low64);
   }
@@ -68,7 +81,7 @@ struct ProgramCache::Impl {
     ProgramHandle program(
         clCreateProgramWithBinary(device.context(), 1, &id, &size, &data, &status, &code));
     if (code == CL_SUCCESS && status == CL_SUCCESS &&
-        clBuildProgram(program.get(), 1, &id, source.options.c_str(), nullptr, nullptr) ==
+        clBuildProgram(program.get(), 1, &id, options_of(source).c_str(), nullptr, nullptr) ==
             CL_SUCCESS) {
       ++device.counters().programs_cached;
       return program;
@@ -103,11 +116,11 @@ struct ProgramCache::Impl {
     ProgramHandle program;
     if (device.info().is_pocl()) {
       if (const std::optional<std::string> builtins = declare_builtins(text)) {
-        program = try_build(*builtins + text, source.options + kWithoutHeader, nullptr);
+        program = try_build(*builtins + text, options_of(source) + kWithoutHeader, nullptr);
       }
     }
     std::string log;
-    if (!program) program = try_build(text, source.options, &log);
+    if (!program) program = try_build(text, options_of(source), &log);
     if (!program) fail(Code::kBuildFailed, "[build] {}: {}", kernel_names(source.text), log);
     ++device.counters().programs_built;
     return program;

@@ -1,11 +1,10 @@
-// Sums over k of left(row, k) right(k, column) on a GPU: a work-group computes a block of rows x
-// columns and brings what they share to local memory, some steps of k at a time; each work-item
-// keeps a tile of sums in registers. Needs Halide; for generators.
+// Sums over steps of left(row, step) right(step, column) on a GPU: a work-group computes a block of
+// rows x columns and brings what its items share to local memory, 16 steps at a time; each item
+// keeps its sums in registers. Needs Halide; for generators.
 //
-// An item's tile is made of squares of 4 x 4 which lie `across` x 4 columns and `down` x 4 rows
-// apart, so that neighbouring items read neighbouring vectors of 4 of local memory. An element is
-// the fma chain over k from 0 upwards, started at +0, as in every product's kernel (the steps after
-// the last add products of zeros, which change nothing).
+// An item's sums are squares of 4 x 4 that lie `across` x 4 columns and `down` x 4 rows apart, so
+// that neighbouring items read neighbouring vectors of 4 of local memory. A sum is the fma chain
+// over the steps, upwards and started at +0, as in every product's kernel.
 #pragma once
 
 #include "kernels/fma.h"
@@ -20,108 +19,142 @@ namespace ballast::kernels {
 
 // Work-items of a group along the columns and the rows; squares of each item, likewise.
 struct BlockShape {
-  int across = 16, down = 16, wide = 2, high = 2;
-  static constexpr int kSide = 4;
+  int across, down, wide, high;
+  static constexpr int kSide = 4;    // of a square
+  static constexpr int kSteps = 16;  // in local memory
   int columns() const { return across * wide * kSide; }
   int rows() const { return down * high * kSide; }
   int items() const { return across * down; }
   int sums_of_item() const { return kSide * kSide * wide * high; }
 };
 
-// The shapes there are, by their rows.
+// The shapes there are (blocks.h), by their rows.
 inline BlockShape block_shape(int rows) {
   if (rows == 128) return {16, 16, 2, 2};
   return rows == 64 ? BlockShape{16, 8, 1, 2} : BlockShape{8, 8, 1, 1};
 }
 
-// The operands: functions of (row, step) and (step, column) that are asked for existing elements
-// only. Along `by_step` a value's neighbours in memory are the next steps, else the next rows or
-// columns: it says which items read them.
+// An operand: its element for a row or column (an existing one), the number of a step among 16 and
+// that of the 16; 0 for steps beyond the last. Along `by_step` neighbours in memory are the next
+// steps, else the next rows or columns: so items next to each other read them.
 struct BlockOperand {
-  std::function<Halide::Expr(const Halide::Expr&, const Halide::Expr&)> at;
-  Halide::Expr by_step;
+  using Expr = Halide::Expr;
+  std::function<Expr(const Expr& line, const Expr& step, const Expr& sixteen)> at;
+  Expr by_step;
 };
+
+// Element `step` of `count` that an operand has, 0 beyond.
+template <class Element>
+Halide::Expr step_or_zero(const Halide::Expr& step, const Halide::Expr& count,
+                          const Element& element) {
+  return select(step < count, element(min(step, count - 1)), 0.0f);
+}
 
 class BlockedSums {
  public:
+  using Expr = Halide::Expr;
+  using Func = Halide::Func;
+  using Var = Halide::Var;
+  using VarOrRVar = Halide::VarOrRVar;
+
+  // `which`: what tells the products of a batch apart, from whose names operands may take it.
   // `is_staged`: results are computed in a loop over an item's sums, which go through the stack,
   // for what is too long to be written out for each of them.
-  // `which`: the results' other dimensions, at least one, innermost first; of all but the first,
-  // each value is a launch.
-  BlockedSums(const BlockShape& shape, const Halide::Expr& rows, const Halide::Expr& columns,
-              const Halide::Expr& steps, const BlockOperand& left, const BlockOperand& right,
-              const std::vector<Halide::Var>& which, bool is_staged = false)
-      : shape_(shape), which_(which), is_staged_(is_staged) {
-    using Halide::min;
-    k_ = Halide::RDom({{0, kSteps}, {0, (steps + kSteps - 1) / kSteps}}, "k");
-    const auto part_of = [&](Halide::Func& part, const BlockOperand& operand, int width,
-                             const Halide::Expr& extent) {
-      const Halide::Expr step = block_step_ * kSteps + step_;
-      const Halide::Expr value =
-          operand.at(min(block_ * width + line_, extent - 1), min(step, steps - 1));
-      part(with_which({line_, step_, block_step_, block_})) = select(step < steps, value, 0.0f);
-    };
-    part_of(left_, left, shape.rows(), rows);
-    part_of(right_, right, shape.columns(), columns);
-    left_by_step_ = left.by_step;
-    right_by_step_ = right.by_step;
+  BlockedSums(const BlockShape& shape, const Expr& rows, const Expr& columns, const Expr& sixteens,
+              const BlockOperand& left, const BlockOperand& right, const std::vector<Var>& which,
+              bool is_staged = false)
+      : shape_(shape),
+        which_(which.begin(), which.end()),
+        is_staged_(is_staged),
+        k_({{0, BlockShape::kSteps}, {0, sixteens}}, "k") {
+    share(left_, left, shape.rows(), rows);
+    share(right_, right, shape.columns(), columns);
     // What an item reads of them in a step.
-    constexpr int kSide = BlockShape::kSide;
-    const auto of_item = [&](Halide::Func& mine, const Halide::Func& part, int items) {
-      const Halide::Expr line = (lane_ / kSide * items + item_) * kSide + lane_ % kSide;
-      mine(with_which({lane_, step_, block_step_, item_, block_})) =
-          part(with_which({line, step_, block_step_, block_}));
+    const auto take = [&](Func& mine, const Func& part, int items) {
+      const Expr line = (lane_ / kSide * items + item_) * kSide + lane_ % kSide;
+      mine(with({lane_, step_, sixteen_, item_, block_}, which_)) =
+          part(with({line, step_, sixteen_, block_}, which_));
     };
-    of_item(mine_left_, left_, shape.down);
-    of_item(mine_right_, right_, shape.across);
-    sums_ = Halide::Func(kernels::of_item("sums", shape.sums_of_item()));
-    const std::vector<Halide::Expr> at = with_which({l_, r_, p_, t_, bx_, by_});
+    take(mine_left_, left_.part, shape.down);
+    take(mine_right_, right_.part, shape.across);
+    const std::vector<Expr> at = with({l_, r_, p_, t_, bx_, by_}, which_);
+    sums_ = Func(of_item("sums", shape.sums_of_item()));
     sums_(at) = 0.0f;
-    sums_(at) = fma_f32(mine_left_(with_which({r_, k_.x, k_.y, t_, by_})),
-                        mine_right_(with_which({l_, k_.x, k_.y, p_, bx_})), sums_(at));
-    staged_ = Halide::Func(kernels::of_item("staged", shape.sums_of_item()));
+    sums_(at) = fma_f32(mine_left_(with({r_, k_.x, k_.y, t_, by_}, which_)),
+                        mine_right_(with({l_, k_.x, k_.y, p_, bx_}, which_)), sums_(at));
+    staged_ = Func(of_item("staged", shape.sums_of_item()));
     staged_(at) = sums_(at);
   }
 
-  // The sum for column x and row y.
-  Halide::Expr at(const Halide::Expr& x, const Halide::Expr& y) const {
-    const auto lane_of = [](const Halide::Expr& line, int items, int squares) {
-      constexpr int kSide = BlockShape::kSide;
+  // The sum for column x and row y of a product.
+  Expr at(const Expr& x, const Expr& y, const std::vector<Expr>& which) const {
+    const auto lane_of = [](const Expr& line, int items, int squares) {
       return line / (items * kSide) % squares * kSide + line % kSide;
     };
-    constexpr int kSide = BlockShape::kSide;
-    const Halide::Func& sums = is_staged_ ? staged_ : sums_;
-    return sums(with_which({lane_of(x, shape_.across, shape_.wide),
-                             lane_of(y, shape_.down, shape_.high), x / kSide % shape_.across,
-                             y / kSide % shape_.down, x / shape_.columns(), y / shape_.rows()}));
+    const Func& sums = is_staged_ ? staged_ : sums_;
+    return sums(with({lane_of(x, shape_.across, shape_.wide), lane_of(y, shape_.down, shape_.high),
+                      x / kSide % shape_.across, y / kSide % shape_.down, x / shape_.columns(),
+                      y / shape_.rows()},
+                     which));
   }
 
-  // Schedules a stage that stores the results, out(x, y, which...).
-  void schedule_store(Halide::Stage stage, const Halide::Var& x, const Halide::Var& y) const {
-    constexpr int kSide = BlockShape::kSide;
-    const Halide::Var row("row"), wide("wide"), high("high");
-    stage.split(x, bx_, x, shape_.columns(), Halide::TailStrategy::GuardWithIf)
-        .split(x, wide, x, shape_.across * kSide)
-        .split(x, item_x_, element_, kSide)
-        .split(y, by_, y, shape_.rows(), Halide::TailStrategy::GuardWithIf)
-        .split(y, high, y, shape_.down * kSide)
-        .split(y, item_y_, row, kSide);
-    if (!is_staged_) stage.unroll(element_).unroll(wide).unroll(row).unroll(high);
-    std::vector<Halide::VarOrRVar> order = {element_, wide, row, high, item_x_,
-                                            item_y_, bx_,  by_};
-    order.insert(order.end(), which_.begin(), which_.end());
-    stage.reorder(order).gpu_blocks(bx_, by_, which_.front()).gpu_threads(item_x_, item_y_);
+  // Schedules a stage that stores the results for all columns x, rows y and `which`, of which the
+  // groups share out the first; each value of the others is a launch.
+  void schedule_store(Halide::Stage stage, const Var& x, const Var& y,
+                      const std::vector<Var>& which) {
+    constexpr auto kGuard = Halide::TailStrategy::GuardWithIf;
+    const Var bx("bx"), by("by"), item_x("item_x"), item_y("item_y"), wide("wide"), high("high"),
+        column("column"), row("row"), in_x("in_x"), in_y("in_y"), of_x("of_x"), of_y("of_y");
+    stage.split(x, bx, in_x, shape_.columns(), kGuard)
+        .split(in_x, wide, of_x, shape_.across * kSide)
+        .split(of_x, item_x, column, kSide)
+        .split(y, by, in_y, shape_.rows(), kGuard)
+        .split(in_y, high, of_y, shape_.down * kSide)
+        .split(of_y, item_y, row, kSide);
+    if (!is_staged_) stage.unroll(column).unroll(wide).unroll(row).unroll(high);
+    std::vector<VarOrRVar> order = {column, wide, row, high, item_x, item_y, bx, by};
+    order.insert(order.end(), which.begin(), which.end());
+    stage.reorder(order).gpu_blocks(bx, by, which.front()).gpu_threads(item_x, item_y);
+    block_loop_ = bx;
+    element_loop_ = column;
   }
 
-  // The innermost loop of a stage that stores the results: over elements.
-  const Halide::Var& element() const { return element_; }
+  // The same for results whose place is computed from column, row and product: a domain that has
+  // the loops of a stage which updates them, in their order.
+  struct Elements {
+    Halide::RDom domain;
+    Expr x, y, which;
+  };
+  Elements elements(const Expr& columns, const Expr& rows, const Expr& products) const {
+    const auto count = [](const Expr& extent, int block) { return (extent + block - 1) / block; };
+    const Halide::RDom d({{0, kSide},
+                          {0, shape_.wide},
+                          {0, kSide},
+                          {0, shape_.high},
+                          {0, shape_.across},
+                          {0, shape_.down},
+                          {0, count(columns, shape_.columns())},
+                          {0, count(rows, shape_.rows())},
+                          {0, products}},
+                         "d");
+    Elements all{d, d[6] * shape_.columns() + (d[1] * shape_.across + d[4]) * kSide + d[0],
+                 d[7] * shape_.rows() + (d[3] * shape_.down + d[5]) * kSide + d[2], d[8]};
+    all.domain.where(all.x < columns && all.y < rows);
+    return all;
+  }
+  void schedule_update(Halide::Stage stage, const Elements& elements) {
+    const Halide::RDom& d = elements.domain;
+    stage.allow_race_conditions().gpu_blocks(d[6], d[7], d[8]).gpu_threads(d[4], d[5]);
+    stage.unroll(d[0]).unroll(d[1]).unroll(d[2]).unroll(d[3]);
+    block_loop_ = VarOrRVar(Halide::RVar(d[6]));
+  }
 
   // Once, after the stages of `store`.
-  void schedule(Halide::Func store) {
-    constexpr int kSide = BlockShape::kSide, kUnrolled = 4;
+  void schedule(Func store) {
+    constexpr int kUnrolled = 4;
     store.never_partition_all();
-    schedule_of_items(sums_, store);
-    if (is_staged_) schedule_of_items(staged_, store);
+    keep_apart(sums_, store);
+    if (is_staged_) keep_apart(staged_, store);
     const Halide::RVar some("some"), step("step");
     sums_.update()
         .split(k_.x, some, step, kUnrolled)
@@ -130,74 +163,108 @@ class BlockedSums {
         .unroll(l_)
         .unroll(r_)
         .unroll(step);
-    schedule_part(left_, left_by_step_, shape_.rows());
-    schedule_part(right_, right_by_step_, shape_.columns());
-    for (Halide::Func* mine : {&mine_left_, &mine_right_}) {
+    schedule_shared(left_);
+    schedule_shared(right_);
+    for (Func* mine : {&mine_left_, &mine_right_}) {
       const int squares = mine == &mine_left_ ? shape_.high : shape_.wide;
-      const Halide::Var square("square");
+      const Var square("square");
       mine->compute_at(sums_, step).store_in(Halide::MemoryType::Register);
       mine->bound_extent(lane_, kSide * squares);
       mine->split(lane_, square, lane_, kSide).vectorize(lane_).unroll(square);
     }
   }
 
- private:
-  static constexpr int kSteps = 16;  // of k in local memory
+  // The innermost loop of the stages that store.
+  const VarOrRVar& element_loop() const { return element_loop_; }
 
-  template <class T>
-  std::vector<T> with_which(std::vector<T> head) const {
-    head.insert(head.end(), which_.begin(), which_.end());
+ private:
+  static constexpr int kSide = BlockShape::kSide;
+
+  static std::vector<Expr> with(std::vector<Expr> head, const std::vector<Expr>& which) {
+    head.insert(head.end(), which.begin(), which.end());
     return head;
   }
-  std::vector<Halide::Expr> with_which(std::initializer_list<Halide::Expr> head) const {
-    return with_which(std::vector<Halide::Expr>(head));
-  }
 
-  // What items keep for themselves.
-  void schedule_of_items(Halide::Func sums, const Halide::Func& store) const {
-    constexpr int kSide = BlockShape::kSide;
-    sums.compute_at(store, bx_).store_in(Halide::MemoryType::Register);
+  // Sums that each item keeps for itself.
+  void keep_apart(Func sums, const Func& store) const {
+    sums.compute_at(Halide::LoopLevel(store, block_loop_)).store_in(Halide::MemoryType::Register);
     sums.bound_extent(l_, shape_.wide * kSide).bound_extent(r_, shape_.high * kSide);
     sums.bound_extent(p_, shape_.across).bound_extent(t_, shape_.down);
     sums.bound_extent(bx_, 1).bound_extent(by_, 1);
-    for (const Halide::Var& one : which_) sums.bound_extent(one, 1);
+    for (const Expr& one : which_) {
+      sums.bound_extent(Var(one.as<Halide::Internal::Variable>()->name), 1);
+    }
     sums.gpu_threads(p_, t_).unroll(l_).unroll(r_);
   }
 
-  // Items next to each other read what lies so in memory. A step's values are a vector more apart
-  // than they need to be: those of several steps, written at once, would share a bank.
-  void schedule_part(Halide::Func part, const Halide::Expr& by_step, int width) const {
+  // What a group has of an operand: 16 steps of its rows or columns, in local memory, and before
+  // that in its items' registers, an equal number of elements each.
+  struct Shared {
+    Func part, fetched;
+    Expr by_step;
+    int lines = 0;
+  };
+
+  int fetched_by_item(int lines) const { return lines * BlockShape::kSteps / shape_.items(); }
+
+  void share(Shared& shared, const BlockOperand& operand, int lines, const Expr& extent) const {
+    constexpr int kSteps = BlockShape::kSteps;
+    const int items = shape_.items(), at_once = items / kSteps;
+    shared = {Func("part"), Func(fetched_ahead("fetched", fetched_by_item(lines))), operand.by_step,
+              lines};
+    // Items take elements in turns, by step or by line.
+    const Expr item = outer_ * shape_.across + inner_, number = more_ * items + item;
+    const Expr line = select(operand.by_step, more_ * at_once + item / kSteps, number % lines);
+    const Expr step = select(operand.by_step, item % kSteps, number / lines);
+    shared.fetched(with({more_, inner_, outer_, sixteen_, block_}, which_)) =
+        operand.at(min(block_ * lines + line, extent - 1), step, sixteen_);
+    const Expr at = step_ * lines + line_, by_step = line_ % at_once * kSteps + step_;
+    const Expr owner = select(operand.by_step, by_step, at % items);
+    shared.part(with({line_, step_, sixteen_, block_}, which_)) =
+        shared.fetched(with({select(operand.by_step, line_ / at_once, at / items),
+                             owner % shape_.across, owner / shape_.across, sixteen_, block_},
+                            which_));
+  }
+
+  // A step's values lie a vector further from the next one's than they need to: those of several
+  // steps, written at once, would share a bank.
+  void schedule_shared(Shared& shared) const {
+    const int items = shape_.items(), lines = shared.lines;
+    shared.fetched.compute_at(sums_, k_.y).store_in(Halide::MemoryType::Register);
+    shared.fetched.bound_extent(more_, fetched_by_item(lines));
+    shared.fetched.bound_extent(inner_, shape_.across).bound_extent(outer_, shape_.down);
+    shared.fetched.gpu_threads(inner_, outer_).unroll(more_);
+    Func& part = shared.part;
     part.compute_at(sums_, k_.y).store_in(Halide::MemoryType::GPUShared);
-    part.bound_extent(line_, width).bound_extent(step_, kSteps);
-    part.bound_storage(line_, width + BlockShape::kSide);
-    const int lines = shape_.items() / kSteps;  // read at a time
-    const auto read = [&](Halide::Stage stage, bool steps_first) {
-      const Halide::Var more("more"), inner("inner"), outer("outer"), item("item");
-      // A line of k, or of the block, per so many items.
+    part.bound_extent(line_, lines).bound_extent(step_, BlockShape::kSteps);
+    part.bound_storage(line_, lines + kSide);
+    const auto write = [&](Halide::Stage stage, bool steps_first) {
+      const Var more("more"), inner("inner"), outer("outer"), item("item");
       if (steps_first) {
-        stage.split(line_, more, line_, lines).reorder(step_, line_, more);
-        stage.fuse(step_, line_, item).split(item, outer, inner, shape_.across);
+        stage.split(line_, more, line_, items / BlockShape::kSteps).fuse(step_, line_, item);
       } else {
-        stage.reorder(line_, step_).fuse(line_, step_, item);
-        stage.split(item, more, item, shape_.items()).split(item, outer, inner, shape_.across);
+        stage.fuse(line_, step_, item).split(item, more, item, items);
       }
-      stage.reorder(more, inner, outer).gpu_threads(inner, outer).unroll(more);
+      stage.split(item, outer, inner, shape_.across)
+          .reorder(more, inner, outer)
+          .gpu_threads(inner, outer)
+          .unroll(more);
     };
-    read(part.specialize(by_step), true);
-    read(part, false);
+    const bool is_known = Halide::Internal::is_const(shared.by_step);
+    if (!is_known) write(part.specialize(shared.by_step), true);
+    write(part, Halide::Internal::is_const_one(shared.by_step));
   }
 
   const BlockShape shape_;
-  const std::vector<Halide::Var> which_;
+  const std::vector<Expr> which_;
   const bool is_staged_;
-  Halide::Expr left_by_step_, right_by_step_;
-  Halide::RDom k_;
-  Halide::Func left_{"left_part"}, right_{"right_part"}, mine_left_{"mine_left"},
-      mine_right_{"mine_right"}, sums_, staged_;
-  Halide::Var line_{"line"}, step_{"step"}, block_step_{"block_step"}, block_{"block"};
-  Halide::Var lane_{"lane"}, item_{"item"};
-  Halide::Var l_{"l"}, r_{"r"}, p_{"p"}, t_{"t"}, bx_{"bx"}, by_{"by"};
-  Halide::Var element_{"element"}, item_x_{"item_x"}, item_y_{"item_y"};
+  const Halide::RDom k_;
+  Shared left_, right_;
+  Func mine_left_{"mine_left"}, mine_right_{"mine_right"}, sums_, staged_;
+  const Var line_{"line"}, step_{"step"}, sixteen_{"sixteen"}, block_{"block"};
+  const Var lane_{"lane"}, item_{"item"}, more_{"more"}, inner_{"inner"}, outer_{"outer"};
+  const Var l_{"l"}, r_{"r"}, p_{"p"}, t_{"t"}, bx_{"bx"}, by_{"by"};
+  VarOrRVar block_loop_{"bx", false}, element_loop_{"column", false};
 };
 
 }  // namespace ballast::kernels

@@ -35,4 +35,10 @@ inline std::string of_item(const std::string& name, int count) {
   return name + "_of_item_" + std::to_string(count);
 }
 
+// The same of one computed in every iteration of a loop, of memory that nothing in the loop writes:
+// each iteration computes it for the next one, so that the group does other work while it waits.
+inline std::string fetched_ahead(const std::string& name, int count) {
+  return of_item(name + "_ahead", count);
+}
+
 }  // namespace ballast::kernels

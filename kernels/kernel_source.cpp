@@ -2,6 +2,7 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/replace_text.h"
 #include "kernels/source_functions.h"
+#include "kernels/source_items.h"
 #include "kernels/source_names.h"
 
 #include <fmt/ranges.h>
@@ -21,24 +22,6 @@ namespace {
 
 using device::Code;
 using device::fail;
-
-// Arrays that hints.h names so: "float sums_of_item_64[16384];" becomes one of 64, and
-// "sums_of_item_64[index]" the item's own element of that number.
-void keep_items_apart(std::string& text) {
-  constexpr std::string_view kOfItem = "_of_item_";
-  for (size_t at = 0; (at = text.find(kOfItem, at)) != std::string::npos;) {
-    at += kOfItem.size();
-    const int count = std::atoi(&text[at]);
-    const size_t bracket = text.find_first_of("[;, \n", at);
-    if (count == 0 || text[bracket] != '[') continue;
-    const size_t close = text.find(']', bracket), line = text.rfind('\n', at) + 1;
-    const bool is_declaration = text.find(" = ", line) > close + 1 && text[close + 1] == ';';
-    const std::string index = text.substr(bracket + 1, close - bracket - 1);
-    text.replace(bracket + 1, index.size(),
-                 is_declaration ? std::to_string(count)
-                                : fmt::format("({}) & {}", index, count - 1));
-  }
-}
 
 // Halide accesses its private arrays as whole vectors, but declares them as arrays of scalars.
 void align_private_arrays(std::string& text) {
@@ -314,6 +297,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   replace_all(text, "barrier(0);", "barrier(CLK_LOCAL_MEM_FENCE);");
   // Results must not depend on what is fused with what.
   replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
+  fetch_ahead(text);
   keep_items_apart(text);
   align_private_arrays(text);
   name_lanes(text);

@@ -1,4 +1,5 @@
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
@@ -73,14 +74,6 @@ bool has_small_planes(const ConvConfig& c) {
   return pixels >= kLanes && pixels <= kMostPixels && has_enough_pixels(c);
 }
 
-std::vector<HostArg> geometry(const ConvConfig& c) {
-  std::vector<HostArg> args;
-  for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
-    args.emplace_back(number(value));
-  }
-  return args;
-}
-
 }  // namespace
 
 int64_t ConvConfig::out_h() const {
@@ -94,6 +87,7 @@ int64_t ConvConfig::out_w() const {
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  if (!is_cpu && is_blocked(c)) return plan_conv2d_blocks(c, e);
   const bool prefers_tiles = is_cpu && are_channels_whole_tiles(c);
   if (is_patches(c)) {
     return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
@@ -115,7 +109,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   }
   const EpilogueOperands terms(e, {c.out_channels});
   const Operand out = dense_operand(terms.out, DType::kF32, y_shape(c));
-  std::vector<HostArg> args = geometry(c);
+  std::vector<HostArg> args = conv_geometry(c);
   args.insert(args.end(), {dense_operand(0, DType::kF32, x_shape(c)),
                            dense_operand(1, DType::kF32, w_shape(c))});
   terms.append_to(args, out);
@@ -127,6 +121,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_input_grad_blocks(c);
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
@@ -153,7 +148,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
                                                     : plan_conv2d_input_grad_tiles(c);
   }
-  std::vector<HostArg> args = geometry(c);
+  std::vector<HostArg> args = conv_geometry(c);
   args.insert(args.end(),
               {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
                number(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
@@ -164,6 +159,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
+  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_weight_grad_blocks(c);
   if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
   if (is_product(c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
@@ -181,7 +177,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);
   }
-  std::vector<HostArg> args = geometry(c);
+  std::vector<HostArg> args = conv_geometry(c);
   args.insert(args.end(),
               {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
                number(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});

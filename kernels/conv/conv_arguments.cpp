@@ -1,6 +1,14 @@
 #include "kernels/conv/conv_arguments.h"
 
 namespace ballast::kernels {
+
+std::vector<HostArg> conv_geometry(const ConvConfig& c) {
+  std::vector<HostArg> args;
+  for (int64_t value : {c.stride_h, c.stride_w, c.top, c.left, c.dilation_h, c.dilation_w}) {
+    args.emplace_back(number(value));
+  }
+  return args;
+}
 namespace {
 
 constexpr uint32_t kAnySlot = 1;

@@ -11,6 +11,9 @@ namespace ballast::kernels {
 
 inline HostArg number(int64_t value) { return checked_int32(value); }
 
+// stride_h, stride_w, top, left, dilation_h, dilation_w.
+std::vector<HostArg> conv_geometry(const ConvConfig& config);
+
 // They lie behind x and w, in slots 0 and 1, in the order of ConvEpilogue; then comes the result.
 // What an epilogue does not have is bound to w, at strides of 0, and not used.
 class EpilogueOperands {

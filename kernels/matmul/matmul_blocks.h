@@ -26,30 +26,42 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
   Output<Buffer<float, 5>> out{"out"};
 
   void generate() {
-    const auto a_at = [&](const Expr& row, const Expr& step) {
-      return a(std::vector<Expr>{step, row} + batch);
+    const Expr steps = a.dim(0).extent();
+    const auto a_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
+      return step_or_zero(sixteen * BlockShape::kSteps + step, steps, [&](const Expr& at) {
+        return a(std::vector<Expr>{at, row} + batch);
+      });
     };
-    const auto b_at = [&](const Expr& column, const Expr& step) {
-      return b(std::vector<Expr>{column, step} + batch);
+    const auto b_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
+      return step_or_zero(sixteen * BlockShape::kSteps + step, steps, [&](const Expr& at) {
+        return b(std::vector<Expr>{column, at} + batch);
+      });
     };
     BlockedSums sums(block_shape(rows), out.dim(1).extent(), out.dim(0).extent(),
-                     a.dim(0).extent(), {a_at, a.dim(0).stride() == 1},
-                     {b_at, b.dim(1).stride() == 1}, batch, activates);
+                     (steps + BlockShape::kSteps - 1) / BlockShape::kSteps,
+                     {a_at, a.dim(0).stride() == 1}, {b_at, b.dim(1).stride() == 1}, batch,
+                     activates);
     const std::vector<Var> at = {x, y, z0, z1, z2};
     Func summed("summed"), store = out;
-    summed(at) = sums.at(x, y);
+    summed(at) = sums.at(x, y, {z0, z1, z2});
+    const auto schedule = [&](const Halide::Stage& stage) {
+      sums.schedule_store(stage, x, y, {z0, z1, z2});
+    };
     if (chain) {
       store(at) = chain(summed, at, {x, y, z0, z1, z2})(at);
     } else if (activates) {
-      store(at) = with_extra(activated(with_bias(summed(at)), at, sums.element()));
+      const Func result = activated(with_bias(summed(at)), at);
+      store(at) = with_extra(result(std::vector<Expr>{0, x, y} + batch));
+      schedule(store);
+      Func(result).compute_at(Halide::LoopLevel(out, sums.element_loop()));
     } else {
       const Expr value = with_bias(summed(at));
       store(at) = with_extra(select(activation == activation_number("relu"),
                                     apply_pointwise("relu", DType::kF32, {value}), value));
+      schedule(store.specialize(is_plain()));
     }
+    if (!activates) schedule(store);
     set_any_layout(a, b, bias, extra, out);
-    if (!chain && !activates) sums.schedule_store(store.specialize(is_plain()), x, y);
-    sums.schedule_store(store, x, y);
     sums.schedule(store);
   }
 
@@ -68,23 +80,19 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
     return select(extra_mode != 0, MatmulEpilogue::with_extra(extra_mode, value, extra(place)),
                   value);
   }
-  // `value` in a register, where each activation is a loop of one step or none.
-  Expr activated(const Expr& value, const std::vector<Var>& at, const Var& element) {
+  // [one element][at...]: `value`, through a loop of one step or none for each activation.
+  Func activated(const Expr& value, const std::vector<Var>& at) const {
     Func result("activated");
-    Var one("one");
-    const auto place = [&](const Expr& which) {
-      std::vector<Expr> all(at.begin(), at.end());
-      all.push_back(which);
-      return all;
-    };
-    result(place(one)) = value;
+    const Var one("one");
+    result(std::vector<Expr>{one} + at) = value;
     for (int i = 1; i < kActivationCount; ++i) {
       const RDom once(0, select(activation == i, 1, 0), kActivations[i]);
-      result(place(once)) = apply_pointwise(kActivations[i], DType::kF32, {result(place(once))});
+      const Expr last = result(std::vector<Expr>{once} + at);
+      result(std::vector<Expr>{once} + at) = apply_pointwise(kActivations[i], DType::kF32, {last});
       result.update(i - 1).unscheduled();
     }
-    result.compute_at(out, element).store_in(MemoryType::Stack).bound_extent(one, 1);
-    return result(place(0));
+    result.store_in(MemoryType::Stack).bound_extent(one, 1);
+    return result;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "kernels/matmul/matmul_choice.h"
 
+#include "kernels/blocks.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -33,10 +34,10 @@ constexpr MatmulTile kTiles[] = {
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1},
     {"6x16_strided", 6, 1, MatmulStore::kElements, 0, 1.5}};
 
-// Of GPUs: rows x lanes that a work-group computes; `cost` as measured on an H100.
-constexpr MatmulTile kBlocks[] = {{"128x128_block", 128, 8, MatmulStore::kItems, 0, 1},
-                                  {"64x64_block", 64, 4, MatmulStore::kItems, 0, 1.3},
-                                  {"32x32_block", 32, 2, MatmulStore::kItems, 0, 2}};
+// Those of blocks.h, in its order.
+constexpr MatmulTile kBlockTiles[] = {{"128x128_block", 128, 8, MatmulStore::kItems, 0, 1},
+                                      {"64x64_block", 64, 4, MatmulStore::kItems, 0, 1},
+                                      {"32x32_block", 32, 2, MatmulStore::kItems, 0, 1}};
 
 // Drops dimensions of 1, merges neighbours where all three operands allow it; innermost first.
 std::vector<MatmulBatch> collapse(const std::vector<MatmulBatch>& batch) {
@@ -375,24 +376,15 @@ double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
                          p.products() * kGeneralMultiplyAddNs;
 }
 
-// Groups take turns on this many units, more or less. Of one product after the other, only the
-// first of these figures matters where there are many groups.
-double block_ns(const MatmulProblem& p, const MatmulTile& tile) {
-  constexpr int64_t kUnits = 132;
-  constexpr double kUnitMultiplyAddNs = 1 / 180.0;
-  const int64_t groups = ceil_div(p.a.extent, tile.rows) * ceil_div(p.b.extent, tile.lanes()) *
-                         p.products();
-  return kLaunchNs + static_cast<double>(ceil_div(groups, kUnits)) * tile.rows * tile.lanes() *
-                         p.k * kUnitMultiplyAddNs * tile.cost;
-}
-
 std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
   std::vector<MatmulChoice> choices{{false}};
   if (p.k == 0 || p.dtype != DType::kF32) return choices;
-  choices[0].nanoseconds = 3 * block_ns(p, kBlocks[1]);
-  for (const MatmulTile& tile : kBlocks) {
-    MatmulChoice c{false, &tile};
-    c.nanoseconds = block_ns(p, tile);
+  const BlockedProduct product = {p.a.extent, p.b.extent, p.products(), p.k};
+  constexpr double kUnsharedCost = 2.5;
+  choices[0].nanoseconds = kUnsharedCost * block_ns(product, kBlocks[1]);
+  for (size_t i = 0; i < kBlocks.size(); ++i) {
+    MatmulChoice c{false, &kBlockTiles[i]};
+    c.nanoseconds = block_ns(product, kBlocks[i]);
     choices.push_back(c);
   }
   return choices;

@@ -97,12 +97,15 @@ TEST(FusedMatmul, EveryKernelGivesTheBitsOfTheUnfused) {
   }
   for (const MatmulConfig& c : cases) expect_equal({c, {c.m, c.n}}, kernels);
   if (compiles_slowly()) return;
-  const std::set<std::string> all = {
+  std::set<std::string> all = {"matmul_128x128_block", "matmul_64x64_block", "matmul_32x32_block",
+                               "matmul_general"};
+  const bool has_cpu_class = device_classes().front() == DeviceClass::kCpu;
+  const std::set<std::string> of_cpus = {
       "matmul_6x64",         "matmul_12x32",        "matmul_8x48",
       "matmul_6x16",         "matmul_4x24",         "matmul_1x256",
       "matmul_6x64_strided", "matmul_6x16_strided", "matmul_16x32_turned",
-      "matmul_16x16_turned", "matmul_16x16_short",  "matmul_16x16_short_narrow",
-      "matmul_general"};
+      "matmul_16x16_turned", "matmul_16x16_short",  "matmul_16x16_short_narrow"};
+  if (has_cpu_class) all.insert(of_cpus.begin(), of_cpus.end());
   EXPECT_EQ(kernels, all);
 }
 

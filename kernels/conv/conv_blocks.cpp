@@ -1,0 +1,96 @@
+#include "kernels/conv/conv_blocks.h"
+
+#include "kernels/blocks.h"
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/kernels.h"
+#include "kernels/plan_builder.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+constexpr DeviceClass kGpu = DeviceClass::kGpu;
+constexpr int64_t kSteps = 16;  // taken at a time
+
+int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
+int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
+int64_t taps(const ConvConfig& c) { return c.kernel_h * c.kernel_w; }
+
+Operand x_operand(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.in_channels, c.height, c.width});
+}
+Operand y_operand(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.out_channels, c.out_h(), c.out_w()});
+}
+Operand w_operand(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32,
+                       {c.out_channels, group_inputs(c), c.kernel_h, c.kernel_w});
+}
+
+Plan plan(const char* name, const Block& block, const ConvConfig& c,
+          std::vector<HostArg> operands) {
+  std::vector<HostArg> args = conv_geometry(c);
+  args.insert(args.end(), operands.begin(), operands.end());
+  const std::string kernel = fmt::format("{}_{}", name, block.rows);
+  Recorder recorder(kNoAliases);
+  recorder.call(aot_kernel(kernel, kGpu), kernel, args);
+  return recorder.finish();
+}
+
+}  // namespace
+
+bool is_blocked(const ConvConfig& c) {
+  constexpr int64_t kLeastOutputs = 8, kLeastInputs = 2;
+  return group_outputs(c) >= kLeastOutputs && group_inputs(c) >= kLeastInputs;
+}
+
+Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {
+  const EpilogueOperands terms(e, {c.out_channels});
+  const Operand out = y_operand(terms.out, c);
+  std::vector<HostArg> operands = {x_operand(0, c), w_operand(1, c)};
+  terms.append_to(operands, out);
+  operands.insert(operands.end(), {number(group_outputs(c)), out});
+  const int64_t steps = ceil_div(group_inputs(c), kSteps) * kSteps * taps(c);
+  const BlockedProduct product = {group_outputs(c), c.batch * c.out_h() * c.out_w(), c.groups,
+                                  steps};
+  return plan("conv_blocks", choose_block(product), c, operands);
+}
+
+Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
+  const int64_t steps = ceil_div(group_outputs(c), kSteps) * kSteps * taps(c);
+  const BlockedProduct product = {group_inputs(c), c.batch * c.height * c.width, c.groups, steps};
+  return plan("conv_input_grad_blocks", choose_block(product), c,
+              {y_operand(0, c), w_operand(1, c), number(group_outputs(c)), x_operand(2, c)});
+}
+
+// Weights are few results of many steps: parts of the steps, which groups share out, are added
+// afterwards.
+Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
+  constexpr int64_t kLeastSixteens = 8;  // of a part
+  const int64_t sixteens = c.batch * ceil_div(c.out_h() * c.out_w(), kSteps);
+  BlockedProduct product = {group_outputs(c), group_inputs(c) * taps(c), c.groups, 0};
+  const Block& block = product.rows >= kBlocks[1].rows ? kBlocks[1] : kBlocks[2];
+  const int64_t wanted = ceil_div(2 * kBlockUnits, product.groups(block));
+  const int64_t of_part = std::max(ceil_div(sixteens, wanted), kLeastSixteens);
+  const int64_t parts = std::max<int64_t>(ceil_div(sixteens, of_part), 1);
+  Operand dw = w_operand(2, c);
+  dw.strides.push_back(c.out_channels * product.columns);
+  dw.extents.push_back(parts);
+  const Plan sums =
+      plan("conv_weight_grad_blocks", block, c,
+           {y_operand(0, c), x_operand(1, c), number(group_outputs(c)), number(of_part), dw});
+  if (parts == 1) return sums;
+  const int64_t weights = c.out_channels * product.columns;
+  PlanBuilder builder(3);
+  const uint32_t of_parts = builder.add_floats(parts * weights);
+  builder.append(sums, {0, 1, of_parts});
+  builder.append(
+      plan_reduce(kGpu, "sum", {DType::kF32, {parts, weights}}, {0}, {DType::kF32, {weights}}),
+      {of_parts, 2});
+  return builder.finish();
+}
+
+}  // namespace ballast::kernels

@@ -1,0 +1,16 @@
+// Plans convolutions on GPU-class devices as products in blocks (conv_blocks_generator.cpp).
+#pragma once
+
+#include "kernels/conv/conv.h"
+
+namespace ballast::kernels {
+
+// Whether a group has channels enough to fill blocks: else a work-item per result does better.
+bool is_blocked(const ConvConfig& config);
+
+// Operands as in conv.h.
+Plan plan_conv2d_blocks(const ConvConfig& config, const ConvEpilogue& epilogue);
+Plan plan_conv2d_input_grad_blocks(const ConvConfig& config);
+Plan plan_conv2d_weight_grad_blocks(const ConvConfig& config);
+
+}  // namespace ballast::kernels
