@@ -40,7 +40,7 @@ inline BlockShape block_shape(int rows) {
 struct BlockOperand {
   using Expr = Halide::Expr;
   std::function<Expr(const Expr& line, const Expr& step, const Expr& sixteen)> at;
-  Expr by_step;
+  bool by_step;
 };
 
 // Element `step` of `count` that an operand has, 0 beyond.
@@ -151,13 +151,15 @@ class BlockedSums {
 
   // Once, after the stages of `store`.
   void schedule(Func store) {
-    constexpr int kUnrolled = 4;
+    // Of most sums, more steps at a time would take more than 128 registers: one group a unit on an
+    // H100 instead of two.
+    const int unrolled = shape_.sums_of_item() > 32 ? 2 : 4;
     store.never_partition_all();
     keep_apart(sums_, store);
     if (is_staged_) keep_apart(staged_, store);
     const Halide::RVar some("some"), step("step");
     sums_.update()
-        .split(k_.x, some, step, kUnrolled)
+        .split(k_.x, some, step, unrolled)
         .reorder(l_, r_, step, some, p_, t_, k_.y)
         .gpu_threads(p_, t_)
         .unroll(l_)
@@ -201,7 +203,7 @@ class BlockedSums {
   // that in its items' registers, an equal number of elements each.
   struct Shared {
     Func part, fetched;
-    Expr by_step;
+    bool by_step = false;
     int lines = 0;
   };
 
@@ -214,15 +216,16 @@ class BlockedSums {
               lines};
     // Items take elements in turns, by step or by line.
     const Expr item = outer_ * shape_.across + inner_, number = more_ * items + item;
-    const Expr line = select(operand.by_step, more_ * at_once + item / kSteps, number % lines);
-    const Expr step = select(operand.by_step, item % kSteps, number / lines);
+    const bool by_step = operand.by_step;
+    const Expr line = by_step ? more_ * at_once + item / kSteps : number % lines;
+    const Expr step = by_step ? item % kSteps : number / lines;
     shared.fetched(with({more_, inner_, outer_, sixteen_, block_}, which_)) =
         operand.at(min(block_ * lines + line, extent - 1), step, sixteen_);
-    const Expr at = step_ * lines + line_, by_step = line_ % at_once * kSteps + step_;
-    const Expr owner = select(operand.by_step, by_step, at % items);
+    const Expr at = step_ * lines + line_;
+    const Expr owner = by_step ? line_ % at_once * kSteps + step_ : at % items;
     shared.part(with({line_, step_, sixteen_, block_}, which_)) =
-        shared.fetched(with({select(operand.by_step, line_ / at_once, at / items),
-                             owner % shape_.across, owner / shape_.across, sixteen_, block_},
+        shared.fetched(with({by_step ? line_ / at_once : at / items, owner % shape_.across,
+                             owner / shape_.across, sixteen_, block_},
                             which_));
   }
 
@@ -238,21 +241,16 @@ class BlockedSums {
     part.compute_at(sums_, k_.y).store_in(Halide::MemoryType::GPUShared);
     part.bound_extent(line_, lines).bound_extent(step_, BlockShape::kSteps);
     part.bound_storage(line_, lines + kSide);
-    const auto write = [&](Halide::Stage stage, bool steps_first) {
-      const Var more("more"), inner("inner"), outer("outer"), item("item");
-      if (steps_first) {
-        stage.split(line_, more, line_, items / BlockShape::kSteps).fuse(step_, line_, item);
-      } else {
-        stage.fuse(line_, step_, item).split(item, more, item, items);
-      }
-      stage.split(item, outer, inner, shape_.across)
-          .reorder(more, inner, outer)
-          .gpu_threads(inner, outer)
-          .unroll(more);
-    };
-    const bool is_known = Halide::Internal::is_const(shared.by_step);
-    if (!is_known) write(part.specialize(shared.by_step), true);
-    write(part, Halide::Internal::is_const_one(shared.by_step));
+    const Var more("more"), inner("inner"), outer("outer"), item("item");
+    if (shared.by_step) {
+      part.split(line_, more, line_, items / BlockShape::kSteps).fuse(step_, line_, item);
+    } else {
+      part.fuse(line_, step_, item).split(item, more, item, items);
+    }
+    part.split(item, outer, inner, shape_.across)
+        .reorder(more, inner, outer)
+        .gpu_threads(inner, outer)
+        .unroll(more);
   }
 
   const BlockShape shape_;

@@ -297,6 +297,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   replace_all(text, "barrier(0);", "barrier(CLK_LOCAL_MEM_FENCE);");
   // Results must not depend on what is fused with what.
   replace_all(text, "FP_CONTRACT ON", "FP_CONTRACT OFF");
+  shorten_vector_places(text);
   fetch_ahead(text);
   keep_items_apart(text);
   align_private_arrays(text);

@@ -1,9 +1,12 @@
 #include "kernels/source_items.h"
 
+#include "kernels/replace_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -14,12 +17,19 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr std::string_view kOfItem = "_of_item_", kAhead = "_ahead_of_item_";
-constexpr std::string_view kProduce = "// produce ", kBarrier = "barrier(", kLoop = "for (int ";
+constexpr std::string_view kProduce = "// produce ", kConsume = "// consume ",
+                           kBarrier = "barrier(", kLoop = "for (int ";
 
 bool has(const std::string& line, std::string_view word) {
   return line.find(word) != std::string::npos;
 }
 bool is_fetch(const std::string& line) { return has(line, kProduce) && has(line, kAhead); }
+
+// "int _12 = ...": what is computed of places, which what follows may use too.
+bool is_place(const std::string& line) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  return line.compare(begin, 4, "int ") == 0 || line.compare(begin, 5, "bool ") == 0;
+}
 
 Lines lines_of(const std::string& text) {
   Lines lines;
@@ -51,26 +61,36 @@ std::string counter_of(const std::string& header) {
   return header.substr(name, header.find(' ', name) - name);
 }
 
-// The loop's fetches in front of it and after its last barrier. What the loop computes before the
-// first of them comes along: they may be made of it.
+// The loop's fetches in front of it, and where others begin to work with what was fetched. What the
+// loop computes before the first of them comes along: they may be made of it. Of the barriers until
+// there, while items only store what they have, the last is enough if another one follows.
 void fetch_ahead_in(Lines& lines, const Loop& loop) {
   const std::string counter = counter_of(lines[loop.header]);
-  Lines body, first, fetched;
+  Lines before, after, fetched;
   size_t i = loop.header + 2;
-  while (!is_fetch(lines[i])) first.push_back(lines[i++]);
-  fetched = first;
-  body = first;
-  size_t last_barrier = 0;
-  while (i < loop.end) {
+  while (!is_fetch(lines[i])) before.push_back(lines[i++]);
+  fetched = before;
+  std::vector<size_t> barriers;
+  while (!has(lines[i], kConsume) || has(lines[i], kAhead)) {
     if (is_fetch(lines[i])) {
       fetched.push_back(lines[i++]);
       fetched.push_back("{");
-      while (!has(lines[i], kBarrier) && !has(lines[i], kProduce)) fetched.push_back(lines[i++]);
+      for (; !has(lines[i], kBarrier) && !has(lines[i], kProduce); ++i) {
+        fetched.push_back(lines[i]);
+        if (is_place(lines[i])) before.push_back(lines[i]);
+      }
       fetched.push_back("}");
     } else {
-      if (has(lines[i], kBarrier)) last_barrier = body.size() + 1;
-      body.push_back(lines[i++]);
+      if (has(lines[i], kBarrier)) barriers.push_back(before.size());
+      before.push_back(lines[i++]);
     }
+  }
+  after.assign(lines.begin() + static_cast<ptrdiff_t>(i),
+               lines.begin() + static_cast<ptrdiff_t>(loop.end));
+  const auto is_barrier = [](const std::string& line) { return has(line, kBarrier); };
+  if (!barriers.empty() && std::any_of(after.begin(), after.end(), is_barrier)) {
+    barriers.pop_back();
+    for (const size_t barrier : barriers) before[barrier].clear();
   }
   const auto fetched_for = [&](const std::string& iteration) {
     Lines scope = {"{", fmt::format("int fetched_for = {};", iteration), "{",
@@ -79,21 +99,46 @@ void fetch_ahead_in(Lines& lines, const Loop& loop) {
     scope.insert(scope.end(), {"}", "}"});
     return scope;
   };
-  const Lines next = fetched_for(counter + " + 1"), zeroth = fetched_for("0");
-  body.insert(body.begin() + static_cast<ptrdiff_t>(last_barrier), next.begin(), next.end());
   Lines result(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(loop.header));
-  const auto append = [&](const auto& begin, const auto& end) {
-    result.insert(result.end(), begin, end);
+  const auto append = [&](const Lines& more) {
+    result.insert(result.end(), more.begin(), more.end());
   };
-  append(zeroth.begin(), zeroth.end());
-  append(lines.begin() + static_cast<ptrdiff_t>(loop.header),
-         lines.begin() + static_cast<ptrdiff_t>(loop.header) + 2);
-  append(body.begin(), body.end());
-  append(lines.begin() + static_cast<ptrdiff_t>(loop.end), lines.end());
+  append(fetched_for("0"));
+  append({lines[loop.header], lines[loop.header + 1]});
+  append(before);
+  append(fetched_for(counter + " + 1"));
+  append(after);
+  append(Lines(lines.begin() + static_cast<ptrdiff_t>(loop.end), lines.end()));
   lines = std::move(result);
 }
 
 }  // namespace
+
+void shorten_vector_places(std::string& text) {
+  if (!has(text, kOfItem)) return;
+  Lines lines = lines_of(text);
+  // By name: what is multiplied by 4, and the sum of such a product and a multiple of 4.
+  std::map<std::string, std::string> quadruples, sums;
+  for (std::string& line : lines) {
+    if (!is_place(line) || !has(line, "int _")) continue;
+    const size_t equals = line.find(" = "), space = line.find(' ', equals + 3);
+    const std::string name = declared_at(line, 0).name;
+    if (space == std::string::npos) continue;
+    const std::string first = line.substr(equals + 3, space - equals - 3),
+                      rest = line.substr(space, line.size() - space - 1);
+    if (rest == " * 4") quadruples[name] = first;
+    if (rest.compare(0, 3, " + ") == 0 && quadruples.count(first) != 0 &&
+        rest.find_first_not_of("0123456789", 3) == std::string::npos) {
+      const int added = std::atoi(&rest[3]);
+      if (added % 4 == 0) sums[name] = fmt::format("{} + {}", quadruples.at(first), added / 4);
+    }
+    if (rest == " >> 2" && sums.count(first) != 0) {
+      line = fmt::format("{}{};", line.substr(0, equals + 3), sums.at(first));
+    }
+  }
+  text.clear();
+  for (const std::string& line : lines) text += line + '\n';
+}
 
 void keep_items_apart(std::string& text) {
   for (size_t at = 0; (at = text.find(kOfItem, at)) != std::string::npos;) {

@@ -11,7 +11,11 @@ namespace ballast::kernels {
 void keep_items_apart(std::string& text);
 
 // What is named by fetched_ahead is computed before its loop for the first iteration, and in each
-// for the next one: after the last barrier, so that it need not be there before the next.
+// for the next one, before what takes time.
 void fetch_ahead(std::string& text);
+
+// "int a = x * 4; int b = a + 12; int c = b >> 2;", where a vector of 4 lies, becomes
+// "int c = x + 3;": compilers keep the shifts, an instruction or two for each vector.
+void shorten_vector_places(std::string& text);
 
 }  // namespace ballast::kernels

@@ -74,6 +74,28 @@ bool has_small_planes(const ConvConfig& c) {
   return pixels >= kLanes && pixels <= kMostPixels && has_enough_pixels(c);
 }
 
+// A work-item per weight and part of the sum: some rows of a sample.
+Plan plan_weight_grad_general(const ConvConfig& c) {
+  constexpr int64_t kItems = 1 << 16;  // that keep a GPU busy
+  const Shape shape = w_shape(c);
+  const int64_t weights = elements_of(shape), of_sample = ceil_div(kItems, weights * c.batch);
+  const int64_t rows = std::max<int64_t>(ceil_div(c.out_h(), of_sample), 1);
+  const int64_t chunks = std::max<int64_t>(ceil_div(c.out_h(), rows), 1);
+  const int64_t parts = std::max<int64_t>(c.batch * chunks, 1);
+  std::vector<HostArg> args = conv_geometry(c);
+  args.insert(args.end(), {dense_operand(0, DType::kF32, y_shape(c)),
+                           dense_operand(1, DType::kF32, x_shape(c))});
+  for (const int64_t value : {c.out_channels / c.groups, c.kernel_w, c.kernel_h,
+                              c.in_channels / c.groups, rows, chunks}) {
+    args.emplace_back(number(value));
+  }
+  args.emplace_back(dense_operand(2, DType::kF32, {parts, weights}));
+  Recorder recorder(kNoAliases);
+  recorder.call(aot_kernel("conv_weight_grad_general", DeviceClass::kGpu), "conv2d_weight_grad",
+                args);
+  return add_weight_parts(recorder.finish(), parts, weights);
+}
+
 }  // namespace
 
 int64_t ConvConfig::out_h() const {
@@ -87,7 +109,7 @@ int64_t ConvConfig::out_w() const {
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;
-  if (!is_cpu && is_blocked(c)) return plan_conv2d_blocks(c, e);
+  if (!is_cpu && is_blocked(c) && !is_patches(c)) return plan_conv2d_blocks(c, e);
   const bool prefers_tiles = is_cpu && are_channels_whole_tiles(c);
   if (is_patches(c)) {
     return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
@@ -121,8 +143,8 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
-  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_input_grad_blocks(c);
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
+  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_input_grad_blocks(c);
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
   }
@@ -177,13 +199,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);
   }
-  std::vector<HostArg> args = conv_geometry(c);
-  args.insert(args.end(),
-              {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, x_shape(c)),
-               number(c.out_channels / c.groups), dense_operand(2, DType::kF32, w_shape(c))});
-  Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel("conv_weight_grad_general", device_class), "conv2d_weight_grad", args);
-  return recorder.finish();
+  return plan_weight_grad_general(c);
 }
 
 }  // namespace ballast::kernels

@@ -82,8 +82,11 @@ Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
   const Plan sums =
       plan("conv_weight_grad_blocks", block, c,
            {y_operand(0, c), x_operand(1, c), number(group_outputs(c)), number(of_part), dw});
+  return add_weight_parts(sums, parts, c.out_channels * product.columns);
+}
+
+Plan add_weight_parts(const Plan& sums, int64_t parts, int64_t weights) {
   if (parts == 1) return sums;
-  const int64_t weights = c.out_channels * product.columns;
   PlanBuilder builder(3);
   const uint32_t of_parts = builder.add_floats(parts * weights);
   builder.append(sums, {0, 1, of_parts});

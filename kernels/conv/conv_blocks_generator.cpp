@@ -15,7 +15,7 @@ using namespace Halide;
 constexpr int kSteps = BlockShape::kSteps;
 
 // How an operand lies in memory (BlockOperand).
-const Expr kBySteps = Internal::const_true(), kByLines = Internal::const_false();
+constexpr bool kBySteps = true, kByLines = false;
 
 // Of numbers none of which is negative: plain division, where Halide's own rounds down and expects
 // anything.

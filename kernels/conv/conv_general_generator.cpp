@@ -1,5 +1,5 @@
-// Convolution and its gradients for any shape, one work-item per element of the result. Indices
-// outside x (or between the strides) count as zeros.
+// Convolution and its gradients for any shape, one work-item per element of the result (of the
+// weights', for each part of the sum). Indices outside x (or between the strides) count as zeros.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
 
@@ -29,15 +29,27 @@ class GeneralGenerator : public Generator<Derived> {
     return select(a >= 0 && a < width && b >= 0 && b < height, value, 0.0f);
   }
 
-  void schedule_elements(Func out, Func total) {
+  // `inner` dimensions side by side are shared out among items, the others among groups.
+  void schedule_elements(Func out, Func total, std::vector<Var> inner, std::vector<Var> outer) {
     constexpr int kItems = 64;
-    Var xo("xo"), xi("xi"), zn("zn");
-    out.split(x, xo, xi, kItems, TailStrategy::GuardWithIf)
-        .fuse(z, n, zn)
-        .gpu_blocks(xo, y, zn)
-        .gpu_threads(xi)
+    const auto fused = [&](const std::vector<Var>& vars) {
+      Var all = vars[0];
+      for (size_t i = 1; i < vars.size(); ++i) {
+        const Var both("both");
+        out.fuse(all, vars[i], both);
+        all = both;
+      }
+      return all;
+    };
+    const Var items = fused(inner), groups = fused(outer), group("group"), item("item");
+    out.split(items, group, item, kItems, TailStrategy::GuardWithIf)
+        .gpu_blocks(group, groups)
+        .gpu_threads(item)
         .never_partition_all();
-    total.compute_at(out, xi).store_in(MemoryType::Stack);
+    total.compute_at(out, item).store_in(MemoryType::Stack);
+    for (const std::vector<Var>& vars : {inner, outer}) {
+      for (const Var& one : vars) total.bound_extent(one, 1);
+    }
   }
 };
 
@@ -65,7 +77,7 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
     set_mins(in, weights, out);
     epilogue.set_layouts();
     epilogue.residual.dim(0).set_stride(Expr());
-    schedule_elements(out, total_);
+    schedule_elements(out, total_, {x, y}, {z, n});
   }
 
  private:
@@ -93,7 +105,7 @@ class ConvInputGradGeneral : public GeneralGenerator<ConvInputGradGeneral> {
 
   void schedule() {
     set_mins(dy, weights, dx);
-    schedule_elements(dx, total_);
+    schedule_elements(dx, total_, {x, y}, {z, n});
   }
 
  private:
@@ -105,21 +117,29 @@ class ConvWeightGradGeneral : public GeneralGenerator<ConvWeightGradGeneral> {
   Input<Buffer<float, 4>> dy{"dy"};
   Input<Buffer<float, 4>> in{"in"};
   Input<int> group_outputs{"group_outputs"};
-  Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, c, o)
+  Input<int> kernel_w{"kernel_w"}, kernel_h{"kernel_h"}, group_inputs{"group_inputs"};
+  Input<int> rows{"rows"}, chunks{"chunks"};  // of y in a part, and parts of a sample
+  Output<Buffer<float, 2>> dw{"dw"};          // (weight: kx, ky, c and o; part)
 
   void generate() {
-    RDom r(0, dy.dim(0).extent(), 0, dy.dim(1).extent(), 0, dy.dim(3).extent());
-    const Expr channel = (n / group_outputs) * dw.dim(2).extent() + z;
-    const Expr value = or_zero(in, r.x * stride_w + x * dilation_w - left,
-                               r.y * stride_h + y * dilation_h - top, channel, r.z);
-    total_(x, y, z, n) = 0.0f;
-    total_(x, y, z, n) = fma_f32(value, dy(r.x, r.y, n, r.z), total_(x, y, z, n));
-    dw(x, y, z, n) = total_(x, y, z, n);
+    const Expr kx = x % kernel_w, ky = x / kernel_w % kernel_h;
+    const Expr c = x / (kernel_w * kernel_h) % group_inputs;
+    const Expr o = x / (kernel_w * kernel_h * group_inputs);
+    const Expr sample = y / chunks;
+    RDom r(0, dy.dim(0).extent(), 0, rows);
+    const Expr row = y % chunks * rows + r.y;
+    r.where(row < dy.dim(1).extent() && sample < dy.dim(3).extent());
+    const Expr value =
+        or_zero(in, r.x * stride_w + kx * dilation_w - left, row * stride_h + ky * dilation_h - top,
+                o / group_outputs * group_inputs + c, sample);
+    total_(x, y) = 0.0f;
+    total_(x, y) = fma_f32(value, dy(r.x, row, o, sample), total_(x, y));
+    dw(x, y) = total_(x, y);
   }
 
   void schedule() {
     set_mins(dy, in, dw);
-    schedule_elements(dw, total_);
+    schedule_elements(dw, total_, {x}, {y});
   }
 
  private:

@@ -3,12 +3,22 @@ ballast_kernel(matmul_general GENERATOR matmul_general)
 foreach(dtype i32 i64)
   ballast_kernel(matmul_general_${dtype} GENERATOR matmul_general PARAMS dtype=${dtype})
 endforeach()
-# Blocks of a GPU, without and with activations other than ReLU.
+# Blocks of a GPU: A and B dense along k or not (n, t: row-major and transposed), without and with
+# activations other than ReLU.
 foreach(rows 128 64 32)
-  ballast_kernel(matmul_${rows}x${rows}_block CLASSES gpu GENERATOR matmul_blocks
-                 PARAMS rows=${rows})
-  ballast_kernel(matmul_${rows}x${rows}_block_activated CLASSES gpu GENERATOR matmul_blocks
-                 PARAMS rows=${rows} activates=true)
+  foreach(layout nn nt tn tt)
+    set(params rows=${rows})
+    if(layout MATCHES "^t")
+      list(APPEND params a_by_step=false)
+    endif()
+    if(layout MATCHES "t$")
+      list(APPEND params b_by_step=true)
+    endif()
+    set(name matmul_${rows}x${rows}_block_${layout})
+    ballast_kernel(${name} CLASSES gpu GENERATOR matmul_blocks PARAMS ${params})
+    ballast_kernel(${name}_activated CLASSES gpu GENERATOR matmul_blocks
+                   PARAMS ${params} activates=true)
+  endforeach()
 endforeach()
 # matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
 # epilogue. matmul_tile_of: the same in vectors of <lanes>.

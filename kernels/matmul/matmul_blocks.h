@@ -13,6 +13,8 @@ namespace ballast::kernels {
 class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
  public:
   Halide::GeneratorParam<int> rows{"rows", 128};  // of a block
+  // Along which dimension they are dense: k, else rows of A and columns of B.
+  Halide::GeneratorParam<bool> a_by_step{"a_by_step", true}, b_by_step{"b_by_step", false};
   // With any activation; else with none or relu.
   Halide::GeneratorParam<bool> activates{"activates", false};
 
@@ -38,30 +40,28 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
       });
     };
     BlockedSums sums(block_shape(rows), out.dim(1).extent(), out.dim(0).extent(),
-                     (steps + BlockShape::kSteps - 1) / BlockShape::kSteps,
-                     {a_at, a.dim(0).stride() == 1}, {b_at, b.dim(1).stride() == 1}, batch,
-                     activates);
+                     (steps + BlockShape::kSteps - 1) / BlockShape::kSteps, {a_at, a_by_step},
+                     {b_at, b_by_step}, batch, activates);
     const std::vector<Var> at = {x, y, z0, z1, z2};
     Func summed("summed"), store = out;
     summed(at) = sums.at(x, y, {z0, z1, z2});
-    const auto schedule = [&](const Halide::Stage& stage) {
-      sums.schedule_store(stage, x, y, {z0, z1, z2});
-    };
+    Func result("activated");
     if (chain) {
       store(at) = chain(summed, at, {x, y, z0, z1, z2})(at);
     } else if (activates) {
-      const Func result = activated(with_bias(summed(at)), at);
+      define_activated(result, with_bias(summed(at)), at);
       store(at) = with_extra(result(std::vector<Expr>{0, x, y} + batch));
-      schedule(store);
-      Func(result).compute_at(Halide::LoopLevel(out, sums.element_loop()));
     } else {
       const Expr value = with_bias(summed(at));
       store(at) = with_extra(select(activation == activation_number("relu"),
                                     apply_pointwise("relu", DType::kF32, {value}), value));
-      schedule(store.specialize(is_plain()));
+      sums.schedule_store(store.specialize(is_plain()), x, y, {z0, z1, z2});
     }
-    if (!activates) schedule(store);
+    sums.schedule_store(store, x, y, {z0, z1, z2});
+    if (result.defined()) result.compute_at(Halide::LoopLevel(out, sums.element_loop()));
     set_any_layout(a, b, bias, extra, out);
+    (a_by_step ? a.dim(0) : a.dim(1)).set_stride(1);
+    (b_by_step ? b.dim(1) : b.dim(0)).set_stride(1);
     sums.schedule(store);
   }
 
@@ -81,8 +81,7 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
                   value);
   }
   // [one element][at...]: `value`, through a loop of one step or none for each activation.
-  Func activated(const Expr& value, const std::vector<Var>& at) const {
-    Func result("activated");
+  void define_activated(Func result, const Expr& value, const std::vector<Var>& at) const {
     const Var one("one");
     result(std::vector<Expr>{one} + at) = value;
     for (int i = 1; i < kActivationCount; ++i) {
@@ -92,7 +91,6 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
       result.update(i - 1).unscheduled();
     }
     result.store_in(MemoryType::Stack).bound_extent(one, 1);
-    return result;
   }
 };
 

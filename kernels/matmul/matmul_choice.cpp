@@ -379,6 +379,10 @@ double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
 std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
   std::vector<MatmulChoice> choices{{false}};
   if (p.k == 0 || p.dtype != DType::kF32) return choices;
+  const auto is_dense = [](const MatmulSide& side) {
+    return side.k_stride == 1 || side.stride == 1;
+  };
+  if (!is_dense(p.a) || !is_dense(p.b)) return choices;
   const BlockedProduct product = {p.a.extent, p.b.extent, p.products(), p.k};
   constexpr double kUnsharedCost = 2.5;
   choices[0].nanoseconds = kUnsharedCost * block_ns(product, kBlocks[1]);

@@ -107,6 +107,8 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
   if (tile->is_block()) {
     Builder<MatmulBlocks> blocks(operands, chain, false);
     blocks.set("rows", std::to_string(tile->rows));
+    blocks.set("a_by_step", operands.a.strides[0] == 1 ? "true" : "false");
+    blocks.set("b_by_step", operands.b.strides[0] == 1 ? "false" : "true");
     return blocks.build();
   }
   if (tile->store == MatmulStore::kRows) return build_parts<MatmulTurned>(*tile, operands, chain);

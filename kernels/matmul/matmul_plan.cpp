@@ -20,7 +20,8 @@ class Writer {
  public:
   Writer(DeviceClass device_class, const MatmulConfig& config, const MatmulSlots& slots,
          const MatmulProblem& problem, const MatmulChoice& choice, const FusedPointwise* chain)
-      : workspace_(slots.output + 1),
+      : recorder_(device_class == DeviceClass::kCpu ? kDirectAccess : kNoAliases),
+        workspace_(slots.output + 1),
         device_class_(device_class),
         config_(config),
         slots_(slots),
@@ -71,13 +72,17 @@ class Writer {
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
-    if (is_activated_block()) kernel += "_activated";
+    if (is_block()) {
+      kernel += a_by_step() ? "_n" : "_t";
+      kernel += b_by_step() ? "t" : "n";
+      if (activation_number(config_.activation) > activation_number("relu")) kernel += "_activated";
+    }
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
   }
-  bool is_activated_block() const {
-    return choice_.tile != nullptr && choice_.tile->is_block() &&
-           activation_number(config_.activation) > activation_number("relu");
-  }
+  bool is_block() const { return choice_.tile != nullptr && choice_.tile->is_block(); }
+  // Else they are dense along the rows and the columns.
+  bool a_by_step() const { return rows_.k_stride == 1; }
+  bool b_by_step() const { return lanes_.k_stride == 1 && lanes_.stride != 1; }
 
   bool has_narrow_panel() const {
     return has_panels() && is_plain() && narrow_tiles_per_group(problem_, choice_) > 0;
@@ -304,7 +309,7 @@ class Writer {
     return {target.slot, width, panel};
   }
 
-  Recorder recorder_{kDirectAccess};
+  Recorder recorder_;
   Workspace workspace_;
   DeviceClass device_class_;
   const MatmulConfig& config_;

@@ -49,7 +49,9 @@ class PoolGenerator : public Generator<Derived> {
                      const Expr& width) {
     Var xo("xo"), xi("xi"), group("group");
     if (is_gpu()) {
-      out.split(x, xo, xi, 64, TailStrategy::GuardWithIf).gpu_blocks(xo, y, p).gpu_threads(xi);
+      Var xy("xy");
+      out.fuse(x, y, xy).split(xy, xo, xi, 64, TailStrategy::GuardWithIf);
+      out.gpu_blocks(xo, p).gpu_threads(xi);
       out.never_partition_all();
       for (Func stage : stages) stage.compute_at(out, xi).store_in(MemoryType::Stack);
       return;
