@@ -4,9 +4,33 @@
 #include "device/stream_state.h"
 
 #include <algorithm>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 namespace ballast::device {
+namespace {
+
+// The part of the block, from its start on, with its serial; a new one where it was not asked for
+// before. Kept with the block, or in `own` where that has many already.
+std::pair<cl_mem, uint64_t> part_of(Block& block, uint64_t offset, uint64_t size, MemHandle* own) {
+  static std::mutex mutex;  // of all blocks' parts
+  std::lock_guard lock(mutex);
+  for (const Block::Part& part : block.parts) {
+    if (part.offset == offset && part.size == size) return {part.mem.get(), part.serial};
+  }
+  Block::Part part{offset, size, make_sub_buffer(block.driver, block.offset + offset, size),
+                   next_serial()};
+  const std::pair<cl_mem, uint64_t> result = {part.mem.get(), part.serial};
+  if (block.parts.size() < Block::kMostParts) {
+    block.parts.push_back(std::move(part));
+  } else {
+    *own = std::move(part.mem);
+  }
+  return result;
+}
+
+}  // namespace
 
 BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
   device->check_usable();
@@ -52,12 +76,11 @@ BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) 
     buffer->parent_ = parent;  // whose mem() it shares
     return buffer;
   }
-  const Block& block = *buffer->block_;
+  Block& block = *buffer->block_;
   // A sub-buffer needs a byte, which an empty view at the very end takes from the block's start.
   const uint64_t start = buffer->offset_ < block.size ? buffer->offset_ : 0;
-  buffer->view_ = make_sub_buffer(block.driver, block.offset + start, std::max<uint64_t>(size, 1));
-  buffer->mem_ = buffer->view_.get();
-  buffer->serial_ = next_serial();
+  std::tie(buffer->mem_, buffer->serial_) =
+      part_of(block, start, std::max<uint64_t>(size, 1), &buffer->view_);
   return buffer;
 }
 

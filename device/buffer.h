@@ -62,7 +62,7 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   uint64_t size_ = 0;
   cl_mem mem_ = nullptr;
   uint64_t serial_ = 0;
-  MemHandle view_;
+  MemHandle view_;  // of a view whose part the block does not keep
   std::mutex uses_mutex_;
   std::vector<std::weak_ptr<StreamState>> foreign_uses_;
 };

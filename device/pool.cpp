@@ -131,7 +131,7 @@ struct Pool::Impl {
         auto next = std::next(slice);
         if (next == region.slices.end() || !next->is_free) continue;
         all.erase(&*slice);
-        slice->mem.reset();
+        slice->release();
         while (next != region.slices.end() && next->is_free) {
           all.erase(&*next);
           slice->size += next->size;
@@ -169,7 +169,7 @@ struct Pool::Impl {
     Slice& slice = **fit;
     slice.place = all.extract(fit);
     if (slice.size > size) {
-      slice.mem.reset();
+      slice.release();
       add_slice(*slice.region, std::next(slice.self), slice.offset + size, slice.size - size)
           .ordered_after = slice.ordered_after;
       slice.size = size;

@@ -34,6 +34,21 @@ struct Block {
   uint64_t serial = 0;
   // How much the default stream had submitted when the memory was last freed, or uploaded to.
   uint64_t ordered_after = 0;
+
+  // A part that a view asked for, kept likewise: a GPU's driver takes far longer to make and to
+  // release one than to launch a kernel.
+  struct Part {
+    uint64_t offset = 0, size = 0;
+    MemHandle mem;
+    uint64_t serial = 0;
+  };
+  static constexpr size_t kMostParts = 8;
+  std::vector<Part> parts;
+  // Before it gets another extent.
+  void release() {
+    mem.reset();
+    parts.clear();
+  }
 };
 
 // A number for a cl_mem, unique in the process.

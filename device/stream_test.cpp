@@ -93,6 +93,19 @@ TEST_F(StreamTest, FillRepeatsEveryPatternSize) {
   }
 }
 
+TEST_F(StreamTest, AViewOfTheSamePartIsTheSameMemoryObject) {
+  const uint64_t step = device_->info().buffer_alignment;
+  const BufferPtr whole = upload(device_, bytes_upto(24 * step));
+  const uint64_t serial = Buffer::view(whole, step, step)->serial();
+  EXPECT_EQ(Buffer::view(whole, step, step)->serial(), serial);
+  EXPECT_NE(Buffer::view(whole, step, 2 * step)->serial(), serial);
+  // Of more parts than a block keeps, each view has its own.
+  for (uint64_t i = 0; i < 24; ++i) {
+    const BufferPtr part = Buffer::view(whole, i * step, step);
+    EXPECT_EQ(download<uint8_t>(part)[0], static_cast<uint8_t>(i * step));
+  }
+}
+
 TEST_F(StreamTest, ViewsShareTheirParentsMemory) {
   const uint64_t step = device_->info().buffer_alignment;
   const BufferPtr whole = upload(device_, bytes_upto(4 * step));

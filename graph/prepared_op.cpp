@@ -60,10 +60,7 @@ void PreparedOp::launch(device::Stream& stream, const BufferPtr* buffers, size_t
   for (size_t i = 0; i < count; ++i) *next++ = buffers[i].get();
   std::vector<BufferPtr> views;
   for (const kernels::Region& region : plan_.regions) {
-    // GPUs' drivers take far longer for a part of a buffer than for a launch.
-    const BufferPtr& workspace = buffers[count - 1];
-    views.push_back(region.offset == 0 ? workspace
-                                       : Buffer::view(workspace, region.offset, region.bytes));
+    views.push_back(Buffer::view(buffers[count - 1], region.offset, region.bytes));
     *next++ = views.back().get();
   }
   for (const device::Launch& launch : plan_.launches) {

@@ -17,6 +17,7 @@
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,8 @@ bool has_small_planes(const ConvConfig& c) {
 Plan plan_weight_grad_general(const ConvConfig& c) {
   constexpr int64_t kItems = 1 << 16;  // that keep a GPU busy
   const Shape shape = w_shape(c);
-  const int64_t weights = elements_of(shape), of_sample = ceil_div(kItems, weights * c.batch);
+  const int64_t weights = elements_of(shape),
+                of_sample = ceil_div(kItems, weights * std::max<int64_t>(c.batch, 1));
   const int64_t rows = std::max<int64_t>(ceil_div(c.out_h(), of_sample), 1);
   const int64_t chunks = std::max<int64_t>(ceil_div(c.out_h(), rows), 1);
   const int64_t parts = std::max<int64_t>(c.batch * chunks, 1);

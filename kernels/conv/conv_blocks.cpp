@@ -44,7 +44,8 @@ Plan plan(const char* name, const Block& block, const ConvConfig& c,
 
 bool is_blocked(const ConvConfig& c) {
   constexpr int64_t kLeastOutputs = 8, kLeastInputs = 2;
-  return group_outputs(c) >= kLeastOutputs && group_inputs(c) >= kLeastInputs;
+  return c.batch * c.out_h() * c.out_w() > 0 && group_outputs(c) >= kLeastOutputs &&
+         group_inputs(c) >= kLeastInputs;
 }
 
 Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {

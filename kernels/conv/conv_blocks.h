@@ -5,7 +5,8 @@
 
 namespace ballast::kernels {
 
-// Whether a group has channels enough to fill blocks: else a work-item per result does better.
+// Whether there are sums, of channels enough to fill blocks: else a work-item per result does
+// better.
 bool is_blocked(const ConvConfig& config);
 
 // Operands as in conv.h.
