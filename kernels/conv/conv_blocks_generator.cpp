@@ -3,7 +3,7 @@
 // sums towards y and x is a channel, 16 of them for one tap of the window after the other; towards
 // the weights it is a pixel, 16 of a sample after the other.
 #include "kernels/blocked_sums.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_window.h"
 
 #include <vector>
 
@@ -29,25 +29,14 @@ Expr modulo(const Expr& a, const Expr& b) {
 Expr sixteens_of(const Expr& steps) { return (steps + kSteps - 1) / kSteps; }
 
 template <class Derived>
-class BlocksGenerator : public Generator<Derived> {
+class BlocksGenerator : public WindowGenerator<Derived> {
  public:
-  GeneratorParam<std::string> device_class{"device_class", "gpu"};
   GeneratorParam<int> rows{"rows", 64};  // of a block
 
  protected:
-  GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, top{"top"}, left{"left"},
-      dilation_h{"dilation_h"}, dilation_w{"dilation_w"};
   Var g{"g"};
 
-  // tensor(x, y, c, n) where x and y lie in it, else 0.
-  template <class Tensor>
-  static Expr or_zero(Tensor& tensor, const Expr& x, const Expr& y, const Expr& c, const Expr& n) {
-    const Expr width = tensor.dim(0).extent(), height = tensor.dim(1).extent();
-    const Expr value = tensor(clamp(x, 0, width - 1), clamp(y, 0, height - 1), c, n);
-    return select(x >= 0 && x < width && y >= 0 && y < height, value, 0.0f);
-  }
-
-  // Stores `value` of the sums, what(result's place) of column, row and product.
+  // Stores value(sum, place) of every sum at place(column, row, product).
   template <int Dimensions, class Place, class Value>
   void store(Halide::GeneratorOutput<Buffer<float, Dimensions>>& out, BlockedSums& sums,
              const Expr& columns, const Expr& lines, const Expr& products, const Place& place,

@@ -1,6 +1,6 @@
 // Convolution and its gradients for any shape, one work-item per element of the result (of the
 // weights', for each part of the sum). Indices outside x (or between the strides) count as zeros.
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_window.h"
 #include "kernels/pointwise/pointwise_math.h"
 
 #include <string>
@@ -12,22 +12,9 @@ namespace {
 using namespace Halide;
 
 template <class Derived>
-class GeneralGenerator : public Generator<Derived> {
- public:
-  GeneratorParam<std::string> device_class{"device_class", "gpu"};
-
+class GeneralGenerator : public WindowGenerator<Derived> {
  protected:
-  GeneratorInput<int> stride_h{"stride_h"}, stride_w{"stride_w"}, top{"top"}, left{"left"},
-      dilation_h{"dilation_h"}, dilation_w{"dilation_w"};
   Var x{"x"}, y{"y"}, z{"z"}, n{"n"};
-
-  // tensor(a, b, ...) where 0 <= a < its extent and 0 <= b < its extent, else 0.
-  template <class Tensor>
-  static Expr or_zero(Tensor& tensor, const Expr& a, const Expr& b, const Expr& c, const Expr& d) {
-    const Expr width = tensor.dim(0).extent(), height = tensor.dim(1).extent();
-    const Expr value = tensor(clamp(a, 0, width - 1), clamp(b, 0, height - 1), c, d);
-    return select(a >= 0 && a < width && b >= 0 && b < height, value, 0.0f);
-  }
 
   // `inner` dimensions side by side are shared out among items, the others among groups.
   void schedule_elements(Func out, Func total, std::vector<Var> inner, std::vector<Var> outer) {
