@@ -24,7 +24,7 @@ struct BlockedProduct {
   }
 };
 
-// An estimate; the figures are of an H100.
+// A rough estimate; the figures are of an H100.
 double block_ns(const BlockedProduct& product, const Block& block);
 // That which is estimated to take least.
 const Block& choose_block(const BlockedProduct& product);
