@@ -64,7 +64,7 @@ class BlockedSums {
               const BlockOperand& left, const BlockOperand& right, const std::vector<Var>& which,
               bool is_staged = false)
       : shape_(shape),
-        which_(which.begin(), which.end()),
+        which_(which),
         is_staged_(is_staged),
         k_({{0, BlockShape::kSteps}, {0, sixteens}}, "k") {
     share(left_, left, shape.rows(), rows);
@@ -182,7 +182,8 @@ class BlockedSums {
  private:
   static constexpr int kSide = BlockShape::kSide;
 
-  static std::vector<Expr> with(std::vector<Expr> head, const std::vector<Expr>& which) {
+  template <class Which>
+  static std::vector<Expr> with(std::vector<Expr> head, const std::vector<Which>& which) {
     head.insert(head.end(), which.begin(), which.end());
     return head;
   }
@@ -193,9 +194,7 @@ class BlockedSums {
     sums.bound_extent(l_, shape_.wide * kSide).bound_extent(r_, shape_.high * kSide);
     sums.bound_extent(p_, shape_.across).bound_extent(t_, shape_.down);
     sums.bound_extent(bx_, 1).bound_extent(by_, 1);
-    for (const Expr& one : which_) {
-      sums.bound_extent(Var(one.as<Halide::Internal::Variable>()->name), 1);
-    }
+    for (const Var& one : which_) sums.bound_extent(one, 1);
     sums.gpu_threads(p_, t_).unroll(l_).unroll(r_);
   }
 
@@ -254,7 +253,7 @@ class BlockedSums {
   }
 
   const BlockShape shape_;
-  const std::vector<Expr> which_;
+  const std::vector<Var> which_;
   const bool is_staged_;
   const Halide::RDom k_;
   Shared left_, right_;

@@ -56,14 +56,8 @@ class BlocksGenerator : public WindowGenerator<Derived> {
   }
 };
 
-class ConvBlocks : public BlocksGenerator<ConvBlocks> {
+class ConvBlocks : public ForwardOperands<BlocksGenerator<ConvBlocks>> {
  public:
-  Input<Buffer<float, 4>> in{"in"};
-  Input<Buffer<float, 4>> weights{"weights"};
-  EpilogueInputs<1, 4> epilogue;
-  Input<int> group_outputs{"group_outputs"};
-  Output<Buffer<float, 4>> out{"out"};
-
   void generate() {
     const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
     const Expr taps = wide * weights.dim(1).extent();
@@ -95,19 +89,12 @@ class ConvBlocks : public BlocksGenerator<ConvBlocks> {
         [&](const Expr& sum, const std::vector<Expr>& at) {
           return epilogue.with_relu(epilogue.with_terms(sum, {at[2]}, at));
         });
-    set_mins(in, weights, out);
-    epilogue.set_layouts();
-    epilogue.residual.dim(0).set_stride(Expr());
+    set_layouts();
   }
 };
 
-class ConvInputGradBlocks : public BlocksGenerator<ConvInputGradBlocks> {
+class ConvInputGradBlocks : public InputGradOperands<BlocksGenerator<ConvInputGradBlocks>> {
  public:
-  Input<Buffer<float, 4>> dy{"dy"};
-  Input<Buffer<float, 4>> weights{"weights"};
-  Input<int> group_outputs{"group_outputs"};
-  Output<Buffer<float, 4>> dx{"dx"};
-
   void generate() {
     const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
     const Expr taps = wide * weights.dim(1).extent();
@@ -142,7 +129,7 @@ class ConvInputGradBlocks : public BlocksGenerator<ConvInputGradBlocks> {
                   over(column, pixels)};
         },
         [](const Expr& sum, const std::vector<Expr>&) { return sum; });
-    set_mins(dy, weights, dx);
+    set_layouts();
   }
 };
 

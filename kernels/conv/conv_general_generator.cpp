@@ -40,14 +40,8 @@ class GeneralGenerator : public WindowGenerator<Derived> {
   }
 };
 
-class ConvGeneral : public GeneralGenerator<ConvGeneral> {
+class ConvGeneral : public ForwardOperands<GeneralGenerator<ConvGeneral>> {
  public:
-  Input<Buffer<float, 4>> in{"in"};
-  Input<Buffer<float, 4>> weights{"weights"};
-  EpilogueInputs<1, 4> epilogue;
-  Input<int> group_outputs{"group_outputs"};
-  Output<Buffer<float, 4>> out{"out"};
-
   void generate() {
     const Expr group_inputs = weights.dim(2).extent();
     RDom r(0, weights.dim(0).extent(), 0, weights.dim(1).extent(), 0, group_inputs);
@@ -61,9 +55,7 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
   }
 
   void schedule() {
-    set_mins(in, weights, out);
-    epilogue.set_layouts();
-    epilogue.residual.dim(0).set_stride(Expr());
+    set_layouts();
     schedule_elements(out, total_, {x, y}, {z, n});
   }
 
@@ -71,13 +63,8 @@ class ConvGeneral : public GeneralGenerator<ConvGeneral> {
   Func total_{"total"};
 };
 
-class ConvInputGradGeneral : public GeneralGenerator<ConvInputGradGeneral> {
+class ConvInputGradGeneral : public InputGradOperands<GeneralGenerator<ConvInputGradGeneral>> {
  public:
-  Input<Buffer<float, 4>> dy{"dy"};
-  Input<Buffer<float, 4>> weights{"weights"};
-  Input<int> group_outputs{"group_outputs"};
-  Output<Buffer<float, 4>> dx{"dx"};
-
   void generate() {
     const Expr group_inputs = weights.dim(2).extent();
     RDom r(0, weights.dim(0).extent(), 0, weights.dim(1).extent(), 0, group_outputs);
@@ -91,7 +78,7 @@ class ConvInputGradGeneral : public GeneralGenerator<ConvInputGradGeneral> {
   }
 
   void schedule() {
-    set_mins(dy, weights, dx);
+    set_layouts();
     schedule_elements(dx, total_, {x, y}, {z, n});
   }
 

@@ -28,4 +28,35 @@ class WindowGenerator : public Halide::Generator<Derived> {
   }
 };
 
+// The operands of a kernel towards y, behind the geometry: `Base` is a WindowGenerator.
+template <class Base>
+class ForwardOperands : public Base {
+ public:
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> in{"in"};
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> weights{"weights"};
+  EpilogueInputs<1, 4> epilogue;
+  Halide::GeneratorInput<int> group_outputs{"group_outputs"};
+  Halide::GeneratorOutput<Halide::Buffer<float, 4>> out{"out"};
+
+ protected:
+  void set_layouts() {
+    set_mins(in, weights, out);
+    epilogue.set_layouts();
+    epilogue.residual.dim(0).set_stride(Halide::Expr());
+  }
+};
+
+// The same towards x.
+template <class Base>
+class InputGradOperands : public Base {
+ public:
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> dy{"dy"};
+  Halide::GeneratorInput<Halide::Buffer<float, 4>> weights{"weights"};
+  Halide::GeneratorInput<int> group_outputs{"group_outputs"};
+  Halide::GeneratorOutput<Halide::Buffer<float, 4>> dx{"dx"};
+
+ protected:
+  void set_layouts() { set_mins(dy, weights, dx); }
+};
+
 }  // namespace ballast::kernels

@@ -1,4 +1,5 @@
-// C of any strides on a GPU, in blocks that share what they read (blocked_sums.h).
+// C of any strides on a GPU, of operands that are dense along a dimension, in blocks that share
+// what they read (blocked_sums.h).
 #pragma once
 
 #include "kernels/blocked_sums.h"

@@ -3,7 +3,8 @@
 //   matmul_tiles    CPUs: one work-item computes register tiles of rows x lanes. A is read as
 //                   broadcast scalars; B comes in vectors of 16 lanes or 8.
 //                   matmul_turned and matmul_short have two more kinds of them.
-//   matmul_general  any strides; for GPUs, and on CPUs for products too small to be worth packing.
+//   matmul_blocks   GPUs: a work-group computes a block and shares what it reads.
+//   matmul_general  any strides and integers; on CPUs for products too small to be worth packing.
 //
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
 // epilogue or the tile (matmul_dot alone differs, where nothing else is a choice): equal products
