@@ -7,8 +7,8 @@ namespace ballast::kernels {
 double block_ns(const BlockedProduct& product, const Block& block) {
   constexpr double kLaunchNs = 4000;
   constexpr double kMultiplyAddNs = 1 / 200.0;  // of a unit
-  // A group waits for memory and for its items in each 16 steps, which others fill.
-  constexpr double kWaitNs = 400 / 16.0;
+  // A group waits for memory and for its items whenever it brings steps, which others fill.
+  constexpr double kWaitNs = 400.0 / kBlockSteps;
   const auto turns = static_cast<double>(ceil_div(product.groups(block), kBlockUnits));
   const double sums = static_cast<double>(block.rows) * static_cast<double>(block.rows);
   const double step_ns = std::max(turns * sums * kMultiplyAddNs * block.cost, kWaitNs);

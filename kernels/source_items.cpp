@@ -40,6 +40,12 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
+std::string text_of(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
 // A loop's lines: its header, then from its opening brace to the one that closes it.
 struct Loop {
   size_t header, end;
@@ -136,8 +142,7 @@ void shorten_vector_places(std::string& text) {
       line = fmt::format("{}{};", line.substr(0, equals + 3), sums.at(first));
     }
   }
-  text.clear();
-  for (const std::string& line : lines) text += line + '\n';
+  text = text_of(lines);
 }
 
 void keep_items_apart(std::string& text) {
@@ -167,8 +172,7 @@ void fetch_ahead(std::string& text) {
     fetch_ahead_in(lines, *loop);
     i = lines.size() - after;
   }
-  text.clear();
-  for (const std::string& line : lines) text += line + '\n';
+  text = text_of(lines);
 }
 
 }  // namespace ballast::kernels

@@ -13,7 +13,6 @@ namespace ballast::kernels {
 namespace {
 
 constexpr DeviceClass kGpu = DeviceClass::kGpu;
-constexpr int64_t kSteps = 16;  // taken at a time
 
 int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
 int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
@@ -54,14 +53,14 @@ Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {
   std::vector<HostArg> operands = {x_operand(0, c), w_operand(1, c)};
   terms.append_to(operands, out);
   operands.insert(operands.end(), {number(group_outputs(c)), out});
-  const int64_t steps = ceil_div(group_inputs(c), kSteps) * kSteps * taps(c);
+  const int64_t steps = ceil_div(group_inputs(c), kBlockSteps) * kBlockSteps * taps(c);
   const BlockedProduct product = {group_outputs(c), c.batch * c.out_h() * c.out_w(), c.groups,
                                   steps};
   return plan("conv_blocks", choose_block(product), c, operands);
 }
 
 Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
-  const int64_t steps = ceil_div(group_outputs(c), kSteps) * kSteps * taps(c);
+  const int64_t steps = ceil_div(group_outputs(c), kBlockSteps) * kBlockSteps * taps(c);
   const BlockedProduct product = {group_inputs(c), c.batch * c.height * c.width, c.groups, steps};
   return plan("conv_input_grad_blocks", choose_block(product), c,
               {y_operand(0, c), w_operand(1, c), number(group_outputs(c)), x_operand(2, c)});
@@ -71,7 +70,7 @@ Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
 // afterwards.
 Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
   constexpr int64_t kLeastSixteens = 8;  // of a part
-  const int64_t sixteens = c.batch * ceil_div(c.out_h() * c.out_w(), kSteps);
+  const int64_t sixteens = c.batch * ceil_div(c.out_h() * c.out_w(), kBlockSteps);
   BlockedProduct product = {group_outputs(c), group_inputs(c) * taps(c), c.groups, 0};
   const Block& block = product.rows >= kBlocks[1].rows ? kBlocks[1] : kBlocks[2];
   const int64_t wanted = ceil_div(2 * kBlockUnits, product.groups(block));
