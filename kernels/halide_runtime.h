@@ -46,6 +46,8 @@ struct SourceRules {
   bool may_alias = true;
   // Memory is accessed through pointers that loops do not change and indices that they do.
   bool direct_access = false;
+  // So are whole vectors on the stack: for kernels that read many in a loop, a constant apart.
+  bool direct_stack = false;
   // Whole vectors of the results go past the caches, unless what a call passes over fits into the
   // last one. For results of 4-byte elements whose vectors are cache lines: see streaming.h.
   bool streams = false;

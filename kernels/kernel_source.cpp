@@ -4,18 +4,11 @@
 #include "kernels/source_functions.h"
 #include "kernels/source_items.h"
 #include "kernels/source_names.h"
+#include "kernels/source_places.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -175,87 +168,6 @@ void take_lanes(std::string& text) {
   }
 }
 
-// What a name stands for where it is a sum: of two names, or of a name and a number.
-using Sums = std::map<std::string, std::pair<std::string, std::string>>;
-
-// When it is computed: loops count in names without a number.
-int order_of(const std::string& term) {
-  if (term[0] != '_') return 0;
-  return std::isdigit(term[1]) ? std::atoi(&term[1]) : std::numeric_limits<int>::max();
-}
-
-// "type _12 = _3 + _11;" and "type _12 = _3 + 1;" become an entry.
-void note_sum(const std::string& line, Sums& sums) {
-  const size_t equals = line.find(" = _"), plus = line.find(" + ", equals);
-  if (equals == std::string::npos || plus == std::string::npos || line.back() != ';') return;
-  const std::string first = line.substr(equals + 3, plus - equals - 3),
-                    second = line.substr(plus + 3, line.size() - plus - 4);
-  sums[declared_at(line, 0).name] = {first, second};
-}
-
-// "long _12 = (long)(_11);" becomes an entry.
-void note_cast(const std::string& line, std::map<std::string, std::string>& casts) {
-  constexpr std::string_view kCast = " = (long)(_";
-  const size_t cast = line.find(kCast);
-  if (cast == std::string::npos) return;
-  const size_t source = cast + kCast.size() - 1;
-  casts[declared_at(line, 0).name] = line.substr(source, line.find(')', source) - source);
-}
-
-// "base[sum]", where sum is x + y or such a one cast from int, as "(base + x)[y]", and "base + sum"
-// of a vector likewise. What does not change in a loop then is a pointer, and what does is one
-// index for all of its accesses.
-void split_sums(std::string& text) {
-  constexpr std::string_view kVector = "_anywhere*)";
-  Sums sums;
-  std::map<std::string, std::string> casts;
-  // All terms of one that is cast, else two of a sum; none of another, first those computed first.
-  const auto terms_of = [&](const std::string& index) {
-    std::vector<std::string> terms;
-    const std::function<void(const std::string&)> add = [&](const std::string& term) {
-      const auto sum = sums.find(term);
-      if (sum == sums.end()) return terms.push_back(term);
-      add(sum->second.first);
-      add(sum->second.second);
-    };
-    if (const auto cast = casts.find(index); cast != casts.end()) {
-      add(cast->second);
-    } else if (const auto sum = sums.find(index); sum != sums.end()) {
-      terms = {sum->second.first, sum->second.second};
-    }
-    std::stable_sort(terms.begin(), terms.end(), [](const std::string& a, const std::string& b) {
-      return order_of(a) < order_of(b);
-    });
-    return terms;
-  };
-  std::string result;
-  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = std::min(text.find('\n', begin), text.size());
-    std::string line = text.substr(begin, end - begin);
-    const size_t equals = line.find(" = _"), bracket = line.find("[_", equals);
-    const size_t vector = line.find(kVector), plus = line.find(" + _", vector);
-    if (vector != std::string::npos && plus != std::string::npos) {
-      const size_t at = plus + 3, size = line.find(')', at) - at;
-      const std::vector<std::string> terms = terms_of(line.substr(at, size));
-      if (terms.size() > 1) line.replace(at, size, fmt::format("{}", fmt::join(terms, " + ")));
-    } else if (equals != std::string::npos && bracket != std::string::npos) {
-      const size_t at = bracket + 1, close = line.find(']', at), base = equals + 3;
-      std::vector<std::string> terms = terms_of(line.substr(at, close - at));
-      if (terms.size() > 1 && close + 2 == line.size()) {
-        const std::string last = terms.back();
-        terms.back() = line.substr(base, bracket - base);
-        std::rotate(terms.begin(), terms.end() - 1, terms.end());
-        line = fmt::format("{}({})[{}];", line.substr(0, base), fmt::join(terms, " + "), last);
-      }
-    } else {
-      note_sum(line, sums);
-      note_cast(line, casts);
-    }
-    result += line + '\n';
-  }
-  text = std::move(result);
-}
-
 // Loops that hints.h names so.
 void unroll_by_fours(std::string& text) {
   constexpr std::string_view kLoop = "for (int ", kByFours = "_by_fours";
@@ -309,7 +221,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   define_streams(text);
   take_lanes(text);
   define_functions(text);
-  if (rules.direct_access) split_sums(text);
+  if (rules.direct_access) split_places(text, rules.direct_stack);
   unroll_by_fours(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   return text;

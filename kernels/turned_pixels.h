@@ -1,4 +1,5 @@
-// Pixels of planes with channels in the lanes, as weight gradients multiply them. Needs Halide.
+// Pixels of planes with channels in the lanes, as weight gradients multiply them, and results that
+// lie so turned back. Needs Halide.
 #pragma once
 
 #include "kernels/hints.h"
@@ -13,25 +14,28 @@
 
 namespace ballast::kernels {
 
-// turned(lane, vector, place, key...) on a work-group's stack: 16 channels are a vector, and 16
-// pixels of them at a time are transposed in registers. What a generator's loops go over (parts,
-// blocks) is the key; there is memory for one key at a time.
+// turned(lane, vector, place, key...) on a work-group's stack: 16 channels, or as many as there are
+// lanes, are a vector, and as many pixels of them at a time are transposed in registers. What a
+// generator's loops go over (parts, blocks) is the key; there is memory for one key at a time.
 class TurnedPixels {
  public:
   using Expr = Halide::Expr;
   using Var = Halide::Var;
 
-  // Pixels `begin` to `end` of a plane of `image`, in vectors that begin 16 apart, but no later
-  // than `last`: up to 15 pixels before and behind are written too. `place` says where.
+  // Pixels `begin` to `end` of a plane of `image`, in vectors that begin a vector apart, but no
+  // later than `last`: up to a vector of pixels less one before and behind are written too. `place`
+  // says where. Memory further on in the plane is asked for, or the same pixels of `next_image`.
   struct Run {
     Expr image, begin, end, last;
     std::function<Expr(Expr pixel)> place;
+    Expr next_image = {};
   };
   // planes(pixel, channel, group, n). `channel` of a lane may depend on `v` and the key.
   struct Source {
     Halide::Func planes;
     Expr pixels, group;
     std::function<Expr(Expr lane)> channel;
+    int lanes = kLanes;
   };
 
   explicit TurnedPixels(const std::string& name) : turned("turned_" + name), name_(name) {}
@@ -44,25 +48,26 @@ class TurnedPixels {
   void define(const Source& source, const Expr& vectors, const Expr& runs, int places,
               const std::function<Run(Expr)>& run, const std::vector<Var>& key) {
     using Halide::unsafe_promise_clamped;
-    key_ = key, places_ = places;
-    part_ = Halide::RDom({{0, kLanes}, {0, kLanes}, {0, vectors}, {0, runs}}, "part_" + name_);
+    key_ = key, places_ = places, lanes_ = source.lanes;
+    part_ = Halide::RDom({{0, lanes_}, {0, lanes_}, {0, vectors}, {0, runs}}, "part_" + name_);
     const auto begin = [&](const Run& of, const Expr& vector) {
-      return of.begin + vector * kLanes;
+      return of.begin + vector * lanes_;
     };
     const auto start = [&](const Run& of, const Expr& vector) {
       return min(begin(of, vector), of.last);
     };
     const Run of = run(part_[3]), any = run(r_);
     part_.where(begin(of, part_[2]) < of.end);
-    const auto pixel_at = [&](const Expr& pixel) {
+    const auto pixel_at = [&](const Expr& pixel, const Expr& image) {
       return source.planes(unsafe_promise_clamped(pixel, 0, source.pixels - 1), source.channel(c_),
-                           source.group, any.image);
+                           source.group, image);
     };
     Halide::Func block("block_" + name_);
     const Expr first = start(any, i_) + l;
-    block(keyed<Var>({l, c_, i_, r_, v})) =
-        with_prefetch(pixel_at(first), pixel_at(first + kAhead));
-    steps_ = transpose_block(block, kLanes, sizeof(float), l, c_, keyed<Var>({i_, r_, v}));
+    const Expr ahead = any.next_image.defined() ? pixel_at(first, any.next_image)
+                                                : pixel_at(first + kAhead, any.image);
+    block(keyed<Var>({l, c_, i_, r_, v})) = with_prefetch(pixel_at(first, any.image), ahead);
+    steps_ = transpose_block(block, lanes_, sizeof(float), l, c_, keyed<Var>({i_, r_, v}));
     turned(keyed<Var>({l, v, f_})) = Halide::undef<float>();
     if (cleared_.defined()) {
       clear_ = Halide::RDom(0, cleared_, "clear_" + name_);
@@ -77,7 +82,7 @@ class TurnedPixels {
 
   void schedule(const Halide::LoopLevel& level, int vectors) {
     turned.compute_at(level).store_in(Halide::MemoryType::Stack);
-    turned.bound_extent(l, kLanes).bound_extent(v, vectors).bound_storage(f_, places_);
+    turned.bound_extent(l, lanes_).bound_extent(v, vectors).bound_storage(f_, places_);
     for (const Var& one : key_) turned.bound_extent(one, 1);
     turned.never_partition_all();
     const bool is_cleared = cleared_.defined();
@@ -90,7 +95,7 @@ class TurnedPixels {
         .never_partition_all();
     for (Halide::Func step : steps_) {
       step.compute_at(turned, part_[2]).store_in(Halide::MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(c_, kLanes).vectorize(l).unroll(c_);
+      step.bound_extent(l, lanes_).bound_extent(c_, lanes_).vectorize(l).unroll(c_);
       for (const Var& one : keyed<Var>({i_, r_, v})) step.bound_extent(one, 1);
     }
   }
@@ -112,9 +117,73 @@ class TurnedPixels {
   Var c_{"turned_c"}, i_{"turned_i"}, r_{"turned_r"}, f_{"turned_f"};  // unlike any of a key
   std::vector<Var> key_;
   Expr cleared_;
-  int places_ = 0;
+  int places_ = 0, lanes_ = kLanes;
   std::vector<Halide::Func> steps_;
   Halide::RDom clear_, part_;
+};
+
+// The way back, for a generator's result: `lanes` pixels of `lanes` planes at a time, transposed in
+// registers. Of `pixels` a plane has a vector or more.
+class TurnedBack {
+ public:
+  using Expr = Halide::Expr;
+  using Var = Halide::Var;
+
+  // `turned(lane, pixel, v)`: of vector v of planes. What else it depends on is the key.
+  void define(int lanes, const Expr& pixels, const Expr& planes, const std::vector<Var>& key,
+              const std::function<Expr(Expr lane, Expr pixel, Expr vector)>& turned) {
+    lanes_ = lanes;
+    const auto vectors = [&](const Expr& all) { return (all + lanes_ - 1) / lanes_; };
+    last_ = pixels - lanes_;
+    key_ = key;
+    std::vector<Var> others{k_, v_};
+    others.insert(others.end(), key.begin(), key.end());
+    std::vector<Var> place{l_, j_};
+    place.insert(place.end(), others.begin(), others.end());
+    Halide::Func block("block_back");
+    block(place) = turned(l_, first_of(k_) + j_, v_);
+    steps_ = transpose_block(block, lanes_, sizeof(float), l_, j_, others);
+    part = Halide::RDom({{0, lanes_}, {0, lanes_}, {0, vectors(pixels)}, {0, vectors(planes)}},
+                        "part_back");
+    part.where(plane() < planes);
+  }
+
+  // Of each iteration of `part`: where it lies, and its value there.
+  Expr pixel() const { return first_of(part[2]) + part[0]; }
+  Expr plane() const { return part[3] * lanes_ + part[1]; }
+  Expr value() const {
+    std::vector<Expr> place{part[0], part[1], part[2], part[3]};
+    place.insert(place.end(), key_.begin(), key_.end());
+    return steps_.back()(place);
+  }
+
+  // `stage` is an update of `result`, over `part`; vectors of planes are its work-groups.
+  void schedule(Halide::Func result, Halide::Stage stage) {
+    stage.allow_race_conditions()
+        .vectorize(part[0])
+        .unroll(part[1])
+        .gpu_blocks(vector_of_planes())
+        .never_partition_all();
+    for (Halide::Func step : steps_) {
+      step.compute_at(result, part[2]).store_in(Halide::MemoryType::Register);
+      step.vectorize(l_).unroll(j_).bound_extent(l_, lanes_).bound_extent(j_, lanes_);
+      step.bound_extent(k_, 1).bound_extent(v_, 1);
+      for (const Var& one : key_) step.bound_extent(one, 1);
+    }
+  }
+
+  Halide::RVar vector_of_planes() const { return part[3]; }
+
+  Halide::RDom part;
+
+ private:
+  Expr first_of(const Expr& number) const { return min(number * lanes_, last_); }
+
+  int lanes_ = kLanes;
+  Expr last_;
+  Var l_{"back_l"}, j_{"back_j"}, k_{"back_k"}, v_{"back_v"};
+  std::vector<Var> key_;
+  std::vector<Halide::Func> steps_;
 };
 
 }  // namespace ballast::kernels

@@ -3,8 +3,10 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_depth_in_place.h"
 #include "kernels/conv/conv_depth_operands.h"
+#include "kernels/conv/conv_depth_turned.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/lanes.h"
+#include "kernels/registers.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -137,28 +139,31 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
   return recorder.finish();
 }
 
+// Whether planes in the lanes are faster than what reads them where they lie.
+bool prefers_turned(const ConvConfig& c) { return !has_wide_registers() && is_turned(c); }
+
 }  // namespace
 
-bool suits_rows(const ConvConfig& c) {
-  return is_in_place_weight_grad(c) ||
+bool suits_depthwise(const ConvConfig& c) {
+  return is_in_place_weight_grad(c) || is_turned(c) ||
          (is_step(c, 3) && (c.width <= kDepthRowsPixels || lines_of(c).rows > 0));
 }
 
 bool is_depthwise(const ConvConfig& c) {
-  if (is_in_place(c)) return true;
+  if (is_in_place(c) || is_turned(c)) return true;
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
 }
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
-  if (c.out_channels == c.groups && is_in_place(c)) return true;
+  if ((c.out_channels == c.groups && is_in_place(c)) || is_turned(c)) return true;
   const Reversed r = reversed(c);
   return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
          c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
-  if (is_in_place_weight_grad(c)) return true;
+  if (is_in_place_weight_grad(c) || is_turned(c)) return true;
   // Other windows of a single channel are better off in tiles.
   return has_one_channel(c) && (c.groups > 1 || is_step(c, 3)) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
@@ -166,7 +171,9 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
+  if (prefers_turned(c)) return plan_conv2d_turned(c, e);
   if (is_in_place(c, e.has_residual)) return plan_conv2d_in_place(c, e);
+  if (is_turned(c)) return plan_conv2d_turned(c, e);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const EpilogueOperands terms = terms_of(c, e);
@@ -181,7 +188,9 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  if (prefers_turned(c)) return plan_conv2d_input_grad_turned(c);
   if (is_in_place(c)) return plan_conv2d_input_grad_in_place(c);
+  if (is_turned(c)) return plan_conv2d_input_grad_turned(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const EpilogueOperands terms = terms_of(c, {});
@@ -196,7 +205,9 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
+  if (prefers_turned(c)) return plan_conv2d_weight_grad_turned(c);
   if (is_in_place_weight_grad(c)) return plan_conv2d_weight_grad_in_place(c);
+  if (is_turned(c)) return plan_conv2d_weight_grad_turned(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);

@@ -1,6 +1,7 @@
 // Plans depthwise convolutions on CPU-class devices, of one input channel per group: those that are
-// read where they lie (conv_depth_in_place.h), and planes that a work-item copies to its stack, in
-// lines (conv_depth_lines_generator.cpp) or between zeros (conv_depth_generator.cpp).
+// read where they lie (conv_depth_in_place.h), those of large windows with planes in the lanes
+// (conv_depth_turned.h), and planes that a work-item copies to its stack, in lines
+// (conv_depth_lines_generator.cpp) or between zeros (conv_depth_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -13,10 +14,12 @@ constexpr int kDepthRowsPixels = 64;   // of the rows that are read where they l
 constexpr int kDepthRows5x5 = 32;      // the same for 5x5
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
+constexpr int kDepthTurnedPlaces = 1024;   // of what a strip of planes in the lanes sees
 
-// Whether lanes along the rows suit it best, towards the weights too: 3x3 without strides and
-// dilation, in rows of a few vectors or planes that are whole lines, and what is in place.
-bool suits_rows(const ConvConfig& config);
+// Whether these plans suit it best, towards the weights too, of all that take it: 3x3 without
+// strides and dilation, in rows of a few vectors or planes that are whole lines, what is in place,
+// and what is turned.
+bool suits_depthwise(const ConvConfig& config);
 
 // Whether these plans take it.
 bool is_depthwise(const ConvConfig& config);

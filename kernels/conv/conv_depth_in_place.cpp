@@ -51,11 +51,11 @@ bool is_square(const ConvConfig& c) {
   return c.height == c.width && std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
 }
 
-// For conv_depth_squares: a row is a register.
+// For conv_depth_squares: a row is a register. With AVX2 larger windows of larger planes are turned.
 bool is_small_square(const ConvConfig& c) {
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
          c.out_channels == c.groups && is_square(c) &&
-         (has_wide_registers() || c.width <= kLanes / 2);
+         (has_wide_registers() || c.width <= (c.kernel_w == 3 ? 8 : 6));
 }
 // Towards the weights: their sums are in registers.
 bool has_square_weights(const ConvConfig& c) {
@@ -141,7 +141,8 @@ Plan plan_weight_halves(const ConvConfig& c) {
 std::string rows_kernel(const std::string& name, const ConvConfig& c) {
   const int64_t lanes = row_lanes(c);
   const char* window = c.kernel_w == 5 ? "_5x5" : "";
-  const bool has_own = is_square(c) && !has_wide_registers() && c.width > kLanes / 2;
+  const bool has_own =
+      is_square(c) && c.kernel_w == 3 && !has_wide_registers() && c.width > kLanes / 2;
   return fmt::format("{}{}_{}x{}{}", name, window, ceil_div(c.width, lanes), lanes,
                      has_own ? fmt::format("_{}", c.width) : "");
 }

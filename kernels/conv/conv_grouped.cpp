@@ -74,7 +74,7 @@ bool fits(const Spread& s) {
 
 // Whether it is better so, where lanes along the rows are possible.
 bool is_better_for_weights(const ConvConfig& c) {
-  return !suits_rows(c) && is_square(forward_problem(c));
+  return !suits_depthwise(c) && is_square(forward_problem(c));
 }
 bool is_better(const ConvConfig& c) { return is_better_for_weights(c) && !is_in_place(c); }
 

@@ -82,6 +82,7 @@ TEST(Conv, DepthwiseInPlace) {
   check(make({2, 3, 14, 14}, 3, 3, 1, 1, 1, 3));
   check(make({2, 3, 7, 7}, 3, 3, 1, 1, 1, 3));
   check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));
+  check(make({1, 2, 4, 10}, 2, 7, 1, 3, 1, 2));
   check(make({1, 2, 5, 18}, 2, 5, 1, 2, 1, 2));
   check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2));
   check(make({1, 1, 8, 34}, 1, 3, 2, 1, 1, 1));
@@ -96,6 +97,21 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
       check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
       check(make({2, 5, side, side}, 10, 3, 1, 1, 1, 5));
     }
+  }
+}
+
+// Rows of one block, of two that overlap or not, and more; planes in one strip and in several.
+TEST(ConvLarge, DepthwiseTurned) {
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    for (int64_t width : {7, 8, 9, 11, 16, 17, 34, 37}) {
+      check(make({3, 19, 8, width}, 19, 7, 1, 3, 1, 19));
+      check(make({2, 8, 5, width}, 8, 5, 1, 2, 1, 8));
+    }
+    check(make({2, 40, 7, 7}, 40, 7, 1, 3, 1, 40));
+    check(make({2, 9, 40, 40}, 9, 7, 1, 3, 1, 9));
+    check(make({1, 17, 60, 44}, 17, 5, 1, 2, 1, 17));
+    check(make({1, 3, 4, 100}, 3, 7, 1, 3, 1, 3));
   }
 }
 
@@ -310,6 +326,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({2, 12, 16, 17}, 12, 3, 1, 1, 1, 12));
     configs.push_back(make({2, 6, 8, 72}, 6, 3, 1, 1, 1, 6));
+    configs.push_back(make({2, 12, 36, 40}, 12, 7, 1, 3, 1, 12));
     configs.push_back(make({1, 40, 16, 16}, 70, 1));
     configs.push_back(make({8, 11, 5, 18}, 64, 3, 1, 1));
     configs.push_back(make({2, 300, 7, 9}, 20, 1));
@@ -422,6 +439,7 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({2, 9, 20, 36}, 9, 3, 2, 1, 1, 9));   // halves,
   check_not_finite(make({3, 20, 7, 7}, 20, 5, 1, 2, 1, 20));  // 5x5,
   check_not_finite(make({2, 9, 17, 28}, 9, 5, 1, 2, 1, 9));
+  check_not_finite(make({2, 9, 10, 16}, 9, 7, 1, 3, 1, 9));     // turned,
   check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // rows in registers,
   check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
   check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,

@@ -79,15 +79,30 @@ foreach(side 10 12 13 14)  # of AVX2, whose rows are two registers
   foreach(kernel conv_depth_rows conv_depth_weight_rows)
     ballast_kernel(${kernel}_2x8_${side} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS ${square})
   endforeach()
-  ballast_kernel(conv_depth_rows_5x5_2x8_${side} CLASSES cpu WIDE GENERATOR conv_depth_rows
-                 PARAMS ${square} window=5)
+endforeach()
+foreach(lanes 8 16)
+  foreach(window 5 7)
+    foreach(row 5 6 7 row_7 row_8)  # the pixels of a block, or of a row that is one
+      string(REPLACE "row_" "" columns ${row})
+      set(is_row false)
+      if(NOT columns STREQUAL row)
+        set(is_row true)
+      endif()
+      foreach(kernel conv_depth_turned conv_depth_weight_turned)
+        ballast_kernel(${kernel}_${window}_${row}x${lanes} CLASSES cpu WIDE GENERATOR ${kernel}
+                       PARAMS window=${window} columns=${columns} lanes=${lanes}
+                              is_row=${is_row})
+      endforeach()
+    endforeach()
+  endforeach()
 endforeach()
 foreach(side 6 7 8 10 12 13 14)
   foreach(kernel conv_depth_squares conv_depth_weight_squares)
     foreach(window 3 5)
       ballast_kernel(${kernel}_${window}x${window}_${side} CLASSES cpu WIDE GENERATOR ${kernel}
                      PARAMS window=${window} side=${side})
-      if(side LESS_EQUAL 8 AND NOT "${kernel}_${window}" STREQUAL conv_depth_weight_squares_5)
+      # Of AVX2; larger windows are turned there where they can be.
+      if(side LESS_EQUAL 8 AND (window EQUAL 3 OR "${kernel}_${side}" STREQUAL conv_depth_squares_6))
         ballast_kernel(${kernel}_${window}x${window}_${side}_narrow CLASSES cpu WIDE
                        GENERATOR ${kernel} PARAMS window=${window} side=${side} lanes=8)
       endif()

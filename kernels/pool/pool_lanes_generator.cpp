@@ -7,7 +7,6 @@
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_limits.h"
-#include "kernels/shuffle.h"
 #include "kernels/turned_pixels.h"
 
 #include <limits>
@@ -58,19 +57,8 @@ class PoolLanes : public Generator<PoolLanes> {
     if (in_ != nullptr) set_mins(*in_);
     if (dy_ != nullptr) set_mins(*dy_);
     set_mins(*out_);
-    const RVar number = part[2], vector = part[3];
-    Func(*out_)
-        .update()
-        .allow_race_conditions()
-        .vectorize(part[0])
-        .unroll(part[1])
-        .gpu_blocks(vector)
-        .never_partition_all();
-    const LoopLevel group(*out_, vector);
-    for (Func step : back) {
-      step.compute_at(*out_, number).store_in(MemoryType::Register).vectorize(l).unroll(j);
-      step.bound_extent(l, kLanes).bound_extent(j, kLanes).bound_extent(k, 1).bound_extent(v, 1);
-    }
+    back.schedule(*out_, Func(*out_).update());
+    const LoopLevel group(*out_, back.vector_of_planes());
     if (in_ != nullptr) x.schedule(group, 1);
     if (is_grad) given.schedule(group, 1);
     origin.compute_at(group).store_in(MemoryType::Stack).bound_storage(f, kPoolPlaces);
@@ -137,23 +125,13 @@ class PoolLanes : public Generator<PoolLanes> {
   }
 
   void turn_back() {
-    const Expr planes = out_->dim(1).extent();
-    const auto first_of = [&](const Expr& number) {
-      return min(number * kLanes, pixels() - kLanes);
-    };
-    Func block("block");
-    const Expr value = result(l, place(first_of(k) + j), v);
-    block(l, j, k, v) = is_max || is_grad ? value : strict_float(value * share);
-    back = transpose_block(block, kLanes, sizeof(float), l, j, {k, v});
-    part = RDom({{0, kLanes},
-                 {0, kLanes},
-                 {0, (pixels() + kLanes - 1) / kLanes},
-                 {0, (planes + kLanes - 1) / kLanes}},
-                "part");
-    const Expr plane = part[3] * kLanes + part[1];
-    part.where(plane < planes);
+    back.define(kLanes, pixels(), out_->dim(1).extent(), {},
+                [&](const Expr& l, const Expr& pixel, const Expr& v) {
+                  const Expr value = result(l, place(pixel), v);
+                  return is_max || is_grad ? value : strict_float(value * share);
+                });
     (*out_)(f, p) = undef<float>();
-    (*out_)(first_of(part[2]) + part[0], plane) = back.back()(part[0], part[1], part[2], part[3]);
+    (*out_)(back.pixel(), back.plane()) = back.value();
   }
 
   // On the stack, by pixels or windows.
@@ -163,13 +141,13 @@ class PoolLanes : public Generator<PoolLanes> {
     func.update().reorder({l, taps[0], taps[1], taps[2], v}).vectorize(l).never_partition_all();
   }
 
-  Var l{"l"}, j{"j"}, f{"f"}, k{"k"}, p{"p"}, q{"q"}, v{"v"};
+  Var l{"l"}, f{"f"}, p{"p"}, q{"q"}, v{"v"};
   TurnedPixels x{"x"}, given{"dy"};
   Func origin{"origin"}, winner{"winner"}, result{"result"};
-  std::vector<Func> back;
+  TurnedBack back;
   GeneratorInput<Buffer<float>>*dy_ = nullptr, *in_ = nullptr;
   GeneratorOutput<Buffer<float>>* out_ = nullptr;
-  RDom windows, taps, part;
+  RDom windows, taps;
 };
 
 }  // namespace
