@@ -75,8 +75,8 @@ class HalvesGenerator : public Generator<Derived> {
     const int lanes = lane_count();
     const Expr low = here(at + l), high = here(at + lanes + l),
                before = select(v > 0, here(max(at - 1, 0)), 0.0f);
-    const auto every_second = [&](const Expr& low, const Expr& high, int first) {
-      return take_lanes(low, high, lanes, [&](int lane) { return 2 * order_of(lane) + first; });
+    const auto every_second = [&](const Expr& a, const Expr& b, int first) {
+      return take_lanes(a, b, lanes, [&](int lane) { return 2 * order_of(lane) + first; });
     };
     const Expr even = every_second(low, high, 0), odd = every_second(low, high, 1);
     Expr left = take_lanes(odd, before, lanes, [&](int lane) {

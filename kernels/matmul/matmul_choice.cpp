@@ -191,6 +191,8 @@ constexpr double kPackRowsNs = 0.25;
 // Steps of k that are worth sums in another order, and rows: each takes its share of the time, the
 // other tiles as much for one row as for 32.
 constexpr int64_t kLeastDot = 256, kMostDots = 20;
+// Where these rows are packed first, the most of the other side: of more, tiles take as long.
+constexpr int64_t kMostBesidePacked = 512;
 
 double pack_ns(MatmulPack pack) {
   switch (pack) {
@@ -396,12 +398,13 @@ std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
 
 // The kernel that adds in its own order, where it serves.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
-  if (p.k < kLeastDot || p.a.k_stride != 1 || p.b.k_stride != 1) return std::nullopt;
-  const bool swapped = p.b.extent < p.a.extent;
-  const int64_t few = std::min(p.a.extent, p.b.extent);
-  if (few > kMostDots) return std::nullopt;
-  if (!has_wide_registers()) return MatmulChoice{swapped, &kMatmulDot4};
-  return MatmulChoice{swapped, few == 1 ? &kMatmulDot : &kMatmulDots};
+  MatmulChoice c{p.b.extent < p.a.extent};
+  const int64_t few = p.rows(c).extent;
+  if (p.k < kLeastDot || p.lanes(c).k_stride != 1 || few > kMostDots) return std::nullopt;
+  c.packs_rows = p.rows(c).k_stride != 1;
+  if (c.packs_rows && p.lanes(c).extent * p.products() > kMostBesidePacked) return std::nullopt;
+  c.tile = !has_wide_registers() ? &kMatmulDot4 : few == 1 ? &kMatmulDot : &kMatmulDots;
+  return c;
 }
 
 }  // namespace

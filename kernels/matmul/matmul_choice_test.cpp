@@ -153,6 +153,7 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
+  expect({64, 10, 512}, "dots", "dot_4");  // packed first
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");
   expect({8, 1024, 1024}, "8x48", "4x24");
 }

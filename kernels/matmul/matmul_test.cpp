@@ -175,10 +175,12 @@ TEST(Matmul, MatchesDoublePrecision) {
   }
 }
 
-// The kernel of dot products: edges of its tiles, steps after the last whole vector.
+// The kernel of dot products: edges of its tiles, steps after the last whole vector; few rows that
+// are packed first, of either operand.
 TEST(Matmul, FewRowsMatchDoublePrecision) {
   for (const auto& [m, n] : std::vector<std::array<int64_t, 2>>{{6, 7}, {5, 4}, {9, 2}, {1, 5}}) {
     expect_near_reference(DeviceClass::kCpu, {m, n, 259, false, true});
+    expect_near_reference(DeviceClass::kCpu, {m, n, 259, m < n, m < n});
   }
 }
 
