@@ -1,6 +1,8 @@
-// Chooses between the tiled kernels of CPUs (attention_tiles, attention_grad_tiles) and the general
-// ones, and lays out the workspace.
+// Chooses between the tiled kernels of CPUs (attention_tiles, attention_grad_tiles), strips on GPUs
+// and the general kernels, and lays out the workspace.
 #include "kernels/attention/attention_limits.h"
+#include "kernels/attention/attention_operands.h"
+#include "kernels/attention/attention_strips.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/registers.h"
@@ -34,9 +36,6 @@ void check(const AttentionConfig& c) {
          c.mask_batch, c.mask_heads, c.mask_queries, c.batch, c.heads, c.queries);
   }
 }
-
-// Query i attends to keys up to i + diagonal.
-int32_t diagonal_of(const AttentionConfig& c) { return checked_int32(c.causal ? 0 : c.keys); }
 
 // Dense, innermost dimension first.
 Operand dense(uint32_t slot, std::vector<int64_t> extents) {
@@ -127,13 +126,7 @@ class Builder {
       source.dtype = DType::kBool;
       launch("attention_keep", {source, dense(*mask_, {c.keys, all})});
     }
-    const int64_t per_head = c.mask_queries * c.keys, per_batch = c.mask_heads * per_head;
-    args.push_back(Operand{*mask_,
-                           DType::kF32,
-                           {c.keys, c.queries, c.heads, c.batch},
-                           {1, c.mask_queries == 1 ? 0 : c.keys, c.mask_heads == 1 ? 0 : per_head,
-                            c.mask_batch == 1 ? 0 : per_batch},
-                           {}});
+    args.push_back(mask_operand(*mask_, c));
   }
 
   // As [batch][head][tile][key][vector][lane], lanes being queries.
@@ -169,6 +162,10 @@ bool fits_tiles(DeviceClass device_class, const AttentionConfig& c) {
          std::max(c.depth, c.value_depth) <= kMaxVectors * kLanes;
 }
 
+bool takes_strips(DeviceClass device_class, const AttentionConfig& c) {
+  return device_class == DeviceClass::kGpu && suits_strips(c);
+}
+
 // Queries in tiles of two vectors; the others are one of a single vector.
 int64_t in_pairs_of(const AttentionConfig& c) {
   const int64_t left = c.queries % kQueries;
@@ -178,23 +175,6 @@ int64_t in_pairs_of(const AttentionConfig& c) {
 std::string tiles_of_cpu(const std::string& tiles) {
   return has_wide_registers() ? tiles : "narrow_" + tiles;
 }
-
-struct ForwardSlots {
-  uint32_t q = 0, k = 1, v = 2, mask = 3, out, lse, workspace;
-  explicit ForwardSlots(const AttentionConfig& c) : out(c.mask == Mask::kNone ? 3 : 4) {
-    lse = out + 1;
-    workspace = out + 2;
-  }
-};
-
-struct GradSlots {
-  uint32_t dout = 0, q = 1, k = 2, v = 3, lse = 4, delta = 5, mask = 6, dq, dk, dv, workspace;
-  explicit GradSlots(const AttentionConfig& c) : dq(c.mask == Mask::kNone ? 6 : 7) {
-    dk = dq + 1;
-    dv = dq + 2;
-    workspace = dq + 3;
-  }
-};
 
 Plan plan_tiles(const AttentionConfig& c) {
   const ForwardSlots slots(c);
@@ -369,6 +349,7 @@ Plan plan_general_grad(const AttentionConfig& c) {
 Plan plan_attention(DeviceClass device_class, const AttentionConfig& config) {
   check(config);
   if (config.batch * config.heads * config.queries == 0) return {};
+  if (takes_strips(device_class, config)) return plan_attention_strips(config);
   // The general kernels are built for GPUs only; CPUs run the same for what tiles have no room for.
   return fits_tiles(device_class, config) ? plan_tiles(config) : plan_general(config);
 }
@@ -376,6 +357,7 @@ Plan plan_attention(DeviceClass device_class, const AttentionConfig& config) {
 Plan plan_attention_grad(DeviceClass device_class, const AttentionConfig& config) {
   check(config);
   if (config.batch * config.heads == 0) return {};
+  if (takes_strips(device_class, config)) return plan_attention_grad_strips(config);
   // As above.
   return fits_tiles(device_class, config) ? plan_grad_tiles(config) : plan_general_grad(config);
 }

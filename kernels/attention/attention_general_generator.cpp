@@ -1,5 +1,5 @@
-// Attention for GPUs, and on CPUs for what attention_tiles leaves out (rows too wide for its stack,
-// extents of 0). Everything is one of
+// Attention for what the others leave out: on CPUs rows too wide for the stack of attention_tiles,
+// on GPUs little work, on both extents of 0. Everything is one of
 //
 //   attention_lse   lse[i] = log sum_j exp(s[i, j]), a work-item per query
 //   attention_sum   out[i, c] = sum_j w[i, j] x[j, c], a group of work-items per tile, which
@@ -45,14 +45,8 @@ class WithScores : public Generator<Derived> {
     scale_ = this->template add_input<float>("scale");
   }
 
-  // What is added to scale q k': 0, the mask, or -infinity.
   Expr score(const Expr& product, const Expr& query, const Expr& key, const Expr& h) {
-    Expr value = product * *scale_;
-    if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(2).extent();
-      value += (*mask_)(key, query, h % heads, h / heads);
-    }
-    return select(key <= query + *diagonal_, value, -kInfinity);
+    return score_of(product, *scale_, mask_, query, key, h, *diagonal_);
   }
 };
 
@@ -121,9 +115,7 @@ class AttentionSum : public WithScores<AttentionSum> {
     RDom d(0, q_->dim(0).extent(), "rd");
     product(j, i, h) = 0.0f;
     product(j, i, h) += (*q_)(d, query, h) * (*k_)(d, key, h);
-    const Expr lse = (*lse_)(query, h);
-    // A query without keys has lse = -infinity.
-    const Expr shift = select(eq(lse, -kInfinity), kInfinity, lse);
+    const Expr shift = shift_of((*lse_)(query, h));
     Expr w = exp_f32(score(product(j, i, h), query, key, h) - shift);
     if (of_ds) {
       RDom e(0, v_->dim(0).extent(), "re");

@@ -22,6 +22,26 @@ inline Halide::Expr finite_or_zero(const Halide::Expr& value) {
   return select(eq(value, -kInfinity), 0.0f, value);
 }
 
+// scale q k' and what is added to it: 0, the mask [batch][head][query][key] (strides of 0 repeat)
+// if there is one, or -infinity where query i may not see the key, which is behind i + diagonal. h
+// counts batch x heads.
+template <class Mask>
+Halide::Expr score_of(const Halide::Expr& product, const Halide::Expr& scale, Mask* mask,
+                      const Halide::Expr& query, const Halide::Expr& key, const Halide::Expr& h,
+                      const Halide::Expr& diagonal) {
+  Halide::Expr value = product * scale;
+  if (mask != nullptr) {
+    const Halide::Expr heads = mask->dim(2).extent();
+    value += (*mask)(key, query, h % heads, h / heads);
+  }
+  return select(key <= query + diagonal, value, -kInfinity);
+}
+
+// What scores are taken less of, to be weights: a query without keys has lse = -infinity.
+inline Halide::Expr shift_of(const Halide::Expr& lse) {
+  return select(eq(lse, -kInfinity), kInfinity, lse);
+}
+
 // The first dimension is the lanes of a vector, the second whole vectors.
 template <class Tensor>
 void set_vectors(Tensor& tensor) {

@@ -1,4 +1,5 @@
 #include "device/stitch_source.h"
+#include "kernels/attention/attention_strips.h"
 #include "kernels/registers.h"
 #include "kernels/test_support.h"
 
@@ -141,23 +142,20 @@ struct Reference {
   }
 };
 
-std::vector<HostTensor> run_forward(DeviceClass device_class, const AttentionConfig& c,
-                                    const Operands& o) {
+std::vector<HostTensor> run_forward(const Plan& plan, const AttentionConfig& c, const Operands& o) {
   std::vector<HostTensor> inputs{o.q, o.k, o.v};
   if (c.mask != Mask::kNone) inputs.push_back(o.mask);
-  return run_plan(plan_attention(device_class, c), inputs,
-                  {o.dout.type, {DType::kF32, {c.batch, c.heads, c.queries}}});
+  return run_plan(plan, inputs, {o.dout.type, {DType::kF32, {c.batch, c.heads, c.queries}}});
 }
 
-std::vector<HostTensor> run_backward(DeviceClass device_class, const AttentionConfig& c,
-                                     const Operands& o, const HostTensor& out,
-                                     const HostTensor& lse) {
+std::vector<HostTensor> run_backward(const Plan& plan, const AttentionConfig& c, const Operands& o,
+                                     const HostTensor& out, const HostTensor& lse) {
   const std::vector<float> dout = o.dout.as<float>(), y = out.as<float>();
   std::vector<float> delta(c.batch * c.heads * c.queries);
   for (size_t i = 0; i < y.size(); ++i) delta[i / c.value_depth] += dout[i] * y[i];
   std::vector<HostTensor> inputs{o.dout, o.q, o.k, o.v, lse, f32(lse.type.shape, delta)};
   if (c.mask != Mask::kNone) inputs.push_back(o.mask);
-  return run_plan(plan_attention_grad(device_class, c), inputs, {o.q.type, o.k.type, o.v.type});
+  return run_plan(plan, inputs, {o.q.type, o.k.type, o.v.type});
 }
 
 // The error allowed grows with the largest value; the terms' rounding errors average out.
@@ -176,17 +174,22 @@ void expect_near(const HostTensor& got, const std::vector<double>& expected,
   EXPECT_EQ(wrong, 0u) << what;
 }
 
-void check_config(const AttentionConfig& c, const Operands& o) {
+void check_plans(const Plan& forward, const Plan& backward, const std::string& name,
+                 const AttentionConfig& c, const Operands& o) {
   const Reference want(c, o);
+  const std::vector<HostTensor> results = run_forward(forward, c, o);
+  expect_near(results[0], want.out, name + " out");
+  expect_near(results[1], want.lse, name + " lse");
+  const std::vector<HostTensor> back = run_backward(backward, c, o, results[0], results[1]);
+  expect_near(back[0], want.dq, name + " dq");
+  expect_near(back[1], want.dk, name + " dk");
+  expect_near(back[2], want.dv, name + " dv");
+}
+
+void check_config(const AttentionConfig& c, const Operands& o) {
   for (DeviceClass device_class : device_classes()) {
-    const std::string name = name_of(device_class, c);
-    const std::vector<HostTensor> forward = run_forward(device_class, c, o);
-    expect_near(forward[0], want.out, name + " out");
-    expect_near(forward[1], want.lse, name + " lse");
-    const std::vector<HostTensor> back = run_backward(device_class, c, o, forward[0], forward[1]);
-    expect_near(back[0], want.dq, name + " dq");
-    expect_near(back[1], want.dk, name + " dk");
-    expect_near(back[2], want.dv, name + " dv");
+    check_plans(plan_attention(device_class, c), plan_attention_grad(device_class, c),
+                name_of(device_class, c), c, o);
   }
 }
 
@@ -266,6 +269,43 @@ TEST(Attention, Masks) {
 }
 
 // Rows that may attend to nothing: zeros, lse of -infinity, and no gradient.
+// Of GPUs: one strip, two, and more, of which the last is shorter.
+TEST(Attention, Strips) {
+  for (const Case& shape :
+       std::vector<Case>{{1, 2, 70, 70, 64, 40},
+                         {2, 1, 200, 65, 64, 7},
+                         {1, 2, 300, 300, 16, 16, true},
+                         {1, 1, 270, 150, 32, 24, true},
+                         {2, 3, 270, 90, 48, 8, false, Mask::kAdd, 2, 1, 270},
+                         {2, 2, 140, 90, 48, 8, true, Mask::kKeep, 1, 2, 1},
+                         {1, 2, 260, 80, 55, 9, false, Mask::kKeep, 1, 2, 260}}) {
+    const AttentionConfig c = config_of(shape);
+    ASSERT_TRUE(suits_strips(c));
+    const int64_t rows = ceil_div(c.queries, 128);
+    for (int64_t most : {int64_t{1}, kStripScores}) {
+      const Plan forward = plan_attention_strips(c, most);
+      const size_t strips = most == 1 || c.causal ? rows : 1;
+      EXPECT_GE(forward.launches.size(), 4 * strips);
+      check_plans(forward, plan_attention_grad_strips(c, most),
+                  fmt::format("{} strips: {}", strips, name_of(DeviceClass::kGpu, c)), c,
+                  make_operands(c));
+    }
+  }
+}
+
+// Twice as many queries and keys take at most so much more memory.
+TEST(Attention, MemoryOfStripsIsLinear) {
+  const auto bytes = [](int64_t n) {
+    const AttentionConfig c = config_of({1, 8, n, n, 64, 64});
+    return std::pair(plan_attention_strips(c, 1).workspace_bytes,
+                     plan_attention_grad_strips(c, 1).workspace_bytes);
+  };
+  const auto [forward, backward] = bytes(4096);
+  const auto [twice, twice_back] = bytes(8192);
+  EXPECT_LE(twice, 2 * forward);
+  EXPECT_LE(twice_back, 2 * backward);
+}
+
 TEST(Attention, FullyMaskedRows) {
   const int64_t queries = is_simulated() ? 3 : 30, keys = is_simulated() ? 5 : 50;
   for (Mask mask : {Mask::kKeep, Mask::kAdd}) {
@@ -302,7 +342,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   const Operands o = make_operands(c);
   const Reference want(c, o);
   for (DeviceClass device_class : device_classes()) {
-    const std::vector<HostTensor> got = run_forward(device_class, c, o);
+    const std::vector<HostTensor> got = run_forward(plan_attention(device_class, c), c, o);
     const std::vector<float> out = got[0].as<float>(), lse = got[1].as<float>();
     for (size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], want.out[i], 2e-3);
     for (size_t i = 0; i < lse.size(); ++i) EXPECT_NEAR(lse[i], want.lse[i], 1e-3);

@@ -13,6 +13,9 @@ foreach(mask "" _mask)
     ballast_kernel(attention_grad_${name}${mask} CLASSES cpu GENERATOR attention_grad_tiles
                    PARAMS ${tiles} ${params})
   endforeach()
+  foreach(kernel attention_strip_lse attention_strip_weights)
+    ballast_kernel(${kernel}${mask} CLASSES gpu GENERATOR ${kernel} PARAMS ${params})
+  endforeach()
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
   ballast_kernel(attention_out${mask} CLASSES gpu GENERATOR attention_sum PARAMS ${params})
   ballast_kernel(attention_dq${mask} CLASSES gpu GENERATOR attention_sum
@@ -22,6 +25,7 @@ foreach(mask "" _mask)
   ballast_kernel(attention_dv${mask} CLASSES gpu GENERATOR attention_sum
                  PARAMS transposed=true ${params})
 endforeach()
+ballast_kernel(attention_strip_ds CLASSES gpu GENERATOR attention_strip_ds)
 ballast_kernel(attention_copy CLASSES cpu GENERATOR attention_copy)
 ballast_kernel(attention_turn_keep CLASSES cpu GENERATOR attention_turn_keep)
 ballast_kernel(attention_turn_add CLASSES cpu GENERATOR attention_turn_add)
