@@ -33,4 +33,4 @@ ballast_kernel(attention_grad_rows CLASSES cpu GENERATOR attention_grad_rows)
 ballast_kernel(attention_grad_queries CLASSES cpu GENERATOR attention_grad_queries)
 ballast_kernel(attention_keep CLASSES gpu GENERATOR attention_keep)
 
-ballast_oclgrind_filter(Attention.Ti* Attention.FullyMaskedRows Attention.EmptyExtents)
+ballast_oclgrind_filter(Attention.Ti* Attention.Strips Attention.FullyMaskedRows Attention.EmptyExtents)
