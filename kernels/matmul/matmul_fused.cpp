@@ -1,5 +1,6 @@
 #include "kernels/matmul/matmul_fused.h"
 
+#include "kernels/hints.h"
 #include "kernels/matmul/matmul_blocks.h"
 #include "kernels/matmul/matmul_general.h"
 #include "kernels/matmul/matmul_short.h"
@@ -47,6 +48,9 @@ class Builder {
     generator_->chain = [&](Func sums, const auto& at, const auto& place) {
       return last_step(sums, at, place);
     };
+    generator_->ask = [&](const Expr& value, const std::vector<Expr>& place) {
+      return with_requests(value, place);
+    };
     kernel_.func = base().build_pipeline().outputs()[0];
     // The generator has said of the operands what holds for all shapes.
     fix(a, operands_.a);
@@ -66,6 +70,16 @@ class Builder {
                         return loaded(of_chain_[input - 1](place), chain_.inputs[input].dtype);
                       })
         .back();
+  }
+
+  // `value`, and requests for what the chain reads of matrices like C, whose rows are far apart: a
+  // tile's are a line each, which come while it is summed up.
+  Expr with_requests(Expr value, const std::vector<Expr>& place) const {
+    for (size_t i = 0; i < of_chain_.size(); ++i) {
+      const std::vector<int64_t>& strides = operands_.of_chain[i].strides;
+      if (strides[0] == 1 && strides[1] != 0) value = with_prefetch(value, of_chain_[i](place));
+    }
+    return value;
   }
 
   ImageParam add(const Operand& operand) {

@@ -30,6 +30,10 @@ class MatmulKernel : public Halide::Generator<Derived> {
   using Chain = std::function<Halide::Func(Halide::Func sums, const std::vector<Halide::Var>& at,
                                            const std::vector<Halide::Expr>& place)>;
   Chain chain;
+  // With it: `value`, and requests for what the chain reads at `place` in C, made before the sums.
+  using Ask = std::function<Halide::Expr(const Halide::Expr& value,
+                                         const std::vector<Halide::Expr>& place)>;
+  Ask ask;
 
  protected:
   Halide::Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};
@@ -97,18 +101,22 @@ class MatmulPanels : public MatmulKernel<Derived> {
   // place(step): of A's element, without the batch; b_at(step): B's element.
   template <class Place, class Element>
   void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
-                  const Element& b_at, int unrolled = kUnrolledSteps) {
+                  const Element& b_at, int unrolled = kUnrolledSteps,
+                  const Halide::Expr& zero = 0.0f) {
     const Halide::Expr steps = a.dim(0).extent();
     k = Halide::RDom({{0, unrolled}, {0, steps / unrolled}}, "k");
     rest = Halide::RDom(0, steps % unrolled, "rest");
-    product(at) = 0.0f;
+    product(at) = zero;
     for (const Halide::Expr& step : {k.y * unrolled + k.x, steps / unrolled * unrolled + rest}) {
       product(at) = fma_f32(a(place(step) + batch), b_at(step), product(at));
     }
   }
   template <class Place>
-  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place) {
-    sum_over_k(product, at, place, [&](const Halide::Expr& step) { return b_at(step); });
+  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
+                  const Halide::Expr& zero = 0.0f) {
+    sum_over_k(
+        product, at, place, [&](const Halide::Expr& step) { return b_at(step); }, kUnrolledSteps,
+        zero);
   }
   Halide::Expr b_at(const Halide::Expr& step) const {
     return b(std::vector<Halide::Expr>{l, v, first_of_panel(), step} + batch);

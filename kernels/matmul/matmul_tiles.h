@@ -109,7 +109,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return plain ? std::vector<Expr>{step, y, first_row(t)}
                    : std::vector<Expr>{step, 0, row_of(t, y)};
     };
-    if (!holds_panel()) return sum_over_k(product, at, place);
+    const Expr zero = ask ? ask(0.0f, place_in_c()) : Expr(0.0f);
+    if (!holds_panel()) return sum_over_k(product, at, place, zero);
     packs ? pack_panel() : copy_panel();
     sum_over_k(product, at, place, [&](const Expr& step) {
       return Expr(packed(std::vector<Expr>{l, v, step, p} + batch));
