@@ -30,8 +30,8 @@ void align_private_arrays(std::string& text) {
 }
 
 // "vload16(0, (space type*)base + index)" and "vstore16(value,0, (space type*)base + index);" as
-// accesses to a vector of no alignment, and those of 8 likewise: PoCL's take vectors apart and move
-// quarters (a store was three of them and two shuffles).
+// accesses to a vector of no alignment, and those of 8 and 4 likewise: PoCL's take vectors apart
+// and move quarters (a store was three of them and two shuffles).
 void access_whole_vectors(std::string& text, int lanes) {
   const std::string load = fmt::format("vload{}(0, (", lanes);
   const std::string store = fmt::format("vstore{}(", lanes);
@@ -214,7 +214,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   keep_items_apart(text);
   align_private_arrays(text);
   name_lanes(text);
-  for (int lanes : {16, 8}) access_whole_vectors(text, lanes);
+  for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
   prefetch_elements(text);
   stream_values(text);
   if (rules.streams) stream_results(text);

@@ -139,7 +139,8 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
   return recorder.finish();
 }
 
-// Whether planes in the lanes are faster than what reads them where they lie.
+// Whether it is turned even where it could be read in place; without AVX-512, where windows of 5x5
+// have room for neither their weights nor their sums.
 bool prefers_turned(const ConvConfig& c) { return !has_wide_registers() && is_turned(c); }
 
 }  // namespace

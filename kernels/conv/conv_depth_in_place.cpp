@@ -51,11 +51,11 @@ bool is_square(const ConvConfig& c) {
   return c.height == c.width && std::count(std::begin(kSides), std::end(kSides), c.width) > 0;
 }
 
-// For conv_depth_squares: a row is a register. With AVX2 larger windows of larger planes are turned.
+// For conv_depth_squares: a row is a register. With AVX2 5x5 of more than 6 is turned instead.
 bool is_small_square(const ConvConfig& c) {
+  const int64_t narrow = c.kernel_w == 3 ? kLanes / 2 : 6;
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
-         c.out_channels == c.groups && is_square(c) &&
-         (has_wide_registers() || c.width <= (c.kernel_w == 3 ? 8 : 6));
+         c.out_channels == c.groups && is_square(c) && (has_wide_registers() || c.width <= narrow);
 }
 // Towards the weights: their sums are in registers.
 bool has_square_weights(const ConvConfig& c) {
