@@ -14,8 +14,6 @@
 namespace ballast::kernels {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 constexpr std::string_view kOfItem = "_of_item_", kAhead = "_ahead_of_item_";
 constexpr std::string_view kProduce = "// produce ", kConsume = "// consume ",
                            kBarrier = "barrier(", kLoop = "for (int ";
@@ -29,21 +27,6 @@ bool is_fetch(const std::string& line) { return has(line, kProduce) && has(line,
 bool is_place(const std::string& line) {
   const size_t begin = std::min(line.find_first_not_of(' '), line.size());
   return line.compare(begin, 4, "int ") == 0 || line.compare(begin, 5, "bool ") == 0;
-}
-
-Lines lines_of(const std::string& text) {
-  Lines lines;
-  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-  }
-  return lines;
-}
-
-std::string text_of(const Lines& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  return text;
 }
 
 // A loop's lines: its header, then from its opening brace to the one that closes it.

@@ -147,14 +147,12 @@ std::string with_split_place(std::string line, const Places& places, bool of_sta
 
 void split_places(std::string& text, bool of_stack) {
   Places places;
-  std::string result;
-  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
+  Lines lines = lines_of(text);
+  for (std::string& line : lines) {
     places.note(line);
-    result += with_split_place(line, places, of_stack) + '\n';
+    line = with_split_place(line, places, of_stack);
   }
-  text = std::move(result);
+  text = text_of(lines);
 }
 
 }  // namespace ballast::kernels

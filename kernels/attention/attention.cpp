@@ -118,13 +118,10 @@ class Builder {
   // As [batch][head][query][key].
   void add_mask(std::vector<HostArg>& args) {
     if (c.mask == Mask::kNone) return;
-    const int64_t all = c.mask_batch * c.mask_heads * c.mask_queries;
     if (!mask_ && c.mask == Mask::kAdd) mask_ = mask_slot_;
     if (!mask_) {
-      mask_ = allocate(all * c.keys);
-      Operand source = dense(mask_slot_, {c.keys, all});
-      source.dtype = DType::kBool;
-      launch("attention_keep", {source, dense(*mask_, {c.keys, all})});
+      mask_ = allocate(mask_elements(c));
+      launch("attention_keep", keep_arguments(mask_slot_, *mask_, c));
     }
     args.push_back(mask_operand(*mask_, c));
   }

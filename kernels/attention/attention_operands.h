@@ -4,6 +4,8 @@
 #include "kernels/attention/attention.h"
 #include "kernels/halide_runtime.h"
 
+#include <vector>
+
 namespace ballast::kernels::attention {
 
 struct ForwardSlots {
@@ -39,6 +41,16 @@ inline Operand mask_operand(uint32_t slot, const AttentionConfig& c) {
           {1, c.mask_queries == 1 ? 0 : c.keys, c.mask_heads == 1 ? 0 : per_head,
            c.mask_batch == 1 ? 0 : per_batch},
           {}};
+}
+
+// Of attention_keep, which brings a mask of booleans in slot `mask` to that form.
+inline int64_t mask_elements(const AttentionConfig& c) {
+  return c.mask_batch * c.mask_heads * c.mask_queries * c.keys;
+}
+inline std::vector<HostArg> keep_arguments(uint32_t mask, uint32_t target,
+                                           const AttentionConfig& c) {
+  const Shape rows{c.mask_batch * c.mask_heads * c.mask_queries, c.keys};
+  return {dense_operand(mask, DType::kBool, rows), dense_operand(target, DType::kF32, rows)};
 }
 
 }  // namespace ballast::kernels::attention

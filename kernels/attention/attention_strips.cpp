@@ -44,12 +44,8 @@ class Writer {
   Writer(const AttentionConfig& config, uint32_t operands, uint32_t mask_slot)
       : c(config), groups_(c.batch * c.heads), builder_(operands), mask_(mask_slot) {
     if (c.mask != Mask::kKeep) return;
-    const int64_t all = c.mask_batch * c.mask_heads * c.mask_queries;
-    mask_ = builder_.add_floats(all * c.keys);
-    call("attention_keep",
-         {dense_operand(0, DType::kBool, {all, c.keys}),
-          dense_operand(1, DType::kF32, {all, c.keys})},
-         {mask_slot, mask_});
+    mask_ = builder_.add_floats(mask_elements(c));
+    call("attention_keep", keep_arguments(0, 1, c), {mask_slot, mask_});
   }
 
   // The rows of a strip of a tensor [bh][query][depth].
@@ -110,15 +106,13 @@ class Writer {
     std::vector<HostArg> args{dense_operand(0, DType::kF32, {rows, strip.keys}),
                               checked_int32(strip.first), checked_int32(strip.rows), diagonal_of(c),
                               c.scale};
-    std::vector<uint32_t> slots{scores};
-    call_masked("attention_strip_lse", args, slots, dense_operand(1, DType::kF32, {rows}), lse);
+    call_masked("attention_strip_lse", args, {scores}, dense_operand(1, DType::kF32, {rows}), lse);
   }
   // Where they lie.
   void make_weights(uint32_t scores, uint32_t lse, const Strip& strip) {
     std::vector<HostArg> args{scores_operand(0, strip), lines_operand(1, strip),
                               checked_int32(strip.first), diagonal_of(c), c.scale};
-    std::vector<uint32_t> slots{scores, lse};
-    call_masked("attention_strip_weights", args, slots, scores_operand(2, strip), scores);
+    call_masked("attention_strip_weights", args, {scores, lse}, scores_operand(2, strip), scores);
   }
   void make_ds(uint32_t weights, uint32_t products, uint32_t delta, const Strip& strip) {
     call("attention_strip_ds",

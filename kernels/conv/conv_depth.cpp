@@ -139,9 +139,11 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
   return recorder.finish();
 }
 
-// Whether it is turned even where it could be read in place; without AVX-512, where windows of 5x5
-// have room for neither their weights nor their sums.
-bool prefers_turned(const ConvConfig& c) { return !has_wide_registers() && is_turned(c); }
+// Also where it could be read in place, without AVX-512, where windows of 5x5 have room for neither
+// their weights nor their sums.
+bool should_turn(const ConvConfig& c, bool in_place) {
+  return is_turned(c) && (!in_place || !has_wide_registers());
+}
 
 }  // namespace
 
@@ -172,9 +174,9 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
-  if (prefers_turned(c)) return plan_conv2d_turned(c, e);
-  if (is_in_place(c, e.has_residual)) return plan_conv2d_in_place(c, e);
-  if (is_turned(c)) return plan_conv2d_turned(c, e);
+  const bool in_place = is_in_place(c, e.has_residual);
+  if (should_turn(c, in_place)) return plan_conv2d_turned(c, e);
+  if (in_place) return plan_conv2d_in_place(c, e);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
   const EpilogueOperands terms = terms_of(c, e);
@@ -189,9 +191,9 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
-  if (prefers_turned(c)) return plan_conv2d_input_grad_turned(c);
-  if (is_in_place(c)) return plan_conv2d_input_grad_in_place(c);
-  if (is_turned(c)) return plan_conv2d_input_grad_turned(c);
+  const bool in_place = is_in_place(c);
+  if (should_turn(c, in_place)) return plan_conv2d_input_grad_turned(c);
+  if (in_place) return plan_conv2d_input_grad_in_place(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);
   const EpilogueOperands terms = terms_of(c, {});
@@ -206,9 +208,9 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
-  if (prefers_turned(c)) return plan_conv2d_weight_grad_turned(c);
-  if (is_in_place_weight_grad(c)) return plan_conv2d_weight_grad_in_place(c);
-  if (is_turned(c)) return plan_conv2d_weight_grad_turned(c);
+  const bool in_place = is_in_place_weight_grad(c);
+  if (should_turn(c, in_place)) return plan_conv2d_weight_grad_turned(c);
+  if (in_place) return plan_conv2d_weight_grad_in_place(c);
   if (const Lines lines = weight_lines_of(c); lines.is_paired) return plan_weight_lines(c, lines);
   const Blocks blocks = forward_blocks(c, kDepthRows);
   Recorder recorder(kDirectAccess);

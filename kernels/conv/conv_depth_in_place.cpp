@@ -71,11 +71,6 @@ bool is_halved(const ConvConfig& c) {
          c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kLanes / 2;
 }
 
-// Weights of one window to a group.
-Operand windows(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
-}
-
 Operand flat_results(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
 }

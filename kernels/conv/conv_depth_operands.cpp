@@ -41,6 +41,10 @@ Operand weights(uint32_t slot, const ConvConfig& c) {
                        {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w});
 }
 
+Operand windows(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.groups, c.kernel_h, c.kernel_w});
+}
+
 EpilogueOperands terms_of(const ConvConfig& c, const ConvEpilogue& e) {
   return {e, {c.out_channels / c.groups, c.groups}};
 }

@@ -27,6 +27,7 @@ Operand flat_planes(uint32_t slot, const ConvConfig& c);
 Operand channel_planes(uint32_t slot, const ConvConfig& c);
 // (kx, ky, channel of the group, group)
 Operand weights(uint32_t slot, const ConvConfig& c);
+Operand windows(uint32_t slot, const ConvConfig& c);  // (kx, ky, group): of one window to a group
 
 // Of the channels (channel of the group, group).
 EpilogueOperands terms_of(const ConvConfig& c, const ConvEpilogue& e);

@@ -117,8 +117,7 @@ Plan plan_conv2d_input_grad_turned(const ConvConfig& c) { return plan(c, {}, tru
 
 Plan plan_conv2d_weight_grad_turned(const ConvConfig& c) {
   std::vector<HostArg> args = arguments(c, 1);
-  args.insert(args.end(), {image_planes(0, c),
-                           dense_operand(2, DType::kF32, {c.groups, c.kernel_h, c.kernel_w})});
+  args.insert(args.end(), {image_planes(0, c), windows(2, c)});
   Recorder recorder(access_rules());
   recorder.call(kernel_of("conv_depth_weight_turned", c), DeviceClass::kCpu, args);
   return recorder.finish();
