@@ -124,6 +124,8 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
                        },
                        {v, t, n});
     results(l, q, v, t, n) = undef<float>();
+    window_taps = RDom(0, side(), 0, side(), "taps");
+    window_taps.where(has_row(y, window_taps.y));
     for (const Blocks& of : all_blocks()) add_blocks(of);
     back.define(lane_count(), out.dim(0).extent(), out.dim(2).extent(), {t, n},
                 [&](const Expr& l, const Expr& pixel, const Expr& v) {
@@ -171,9 +173,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
   // Their sums, of those that begin at column s of row y, and the results that they are.
   void add_blocks(const Blocks& of) {
     Func sum("sum_" + of.name);
-    window_taps = RDom(0, side(), 0, side(), "taps");
     const Expr kx = window_taps.x, ky = window_taps.y;
-    window_taps.where(has_row(y, ky));
     sum(l, j, s, y, v, t, n) = 0.0f;
     const Expr before = sum(l, j, s, y, v, t, n),
                weight = tap_weights.turned(l, 0, ky * side() + kx, v, t, n),
