@@ -38,6 +38,7 @@ BufferPtr Buffer::create(const DevicePtr& device, uint64_t size) {
   buffer->block_ = device->pool().allocate(size);
   buffer->device_ = device;
   buffer->size_ = size;
+  buffer->shared_ = buffer->block_->shared;
   buffer->mem_ = buffer->block_->mem.get();
   buffer->serial_ = buffer->block_->serial;
   return buffer;
@@ -71,14 +72,20 @@ BufferPtr Buffer::view(const BufferPtr& parent, uint64_t offset, uint64_t size) 
   buffer->offset_ = parent->offset_ + offset;
   buffer->size_ = size;
   if (offset == 0 && size == parent->size_) {
+    buffer->shared_ = parent->shared_;
     buffer->mem_ = parent->mem_;
     buffer->serial_ = parent->serial_;
     buffer->parent_ = parent;  // whose mem() it shares
     return buffer;
   }
   Block& block = *buffer->block_;
-  // A sub-buffer needs a byte, which an empty view at the very end takes from the block's start.
+  // It needs a byte, which an empty view at the very end takes from the block's start.
   const uint64_t start = buffer->offset_ < block.size ? buffer->offset_ : 0;
+  if (block.shared != nullptr) {
+    buffer->shared_ = block.shared + start;
+    buffer->serial_ = serial_of(buffer->shared_);
+    return buffer;
+  }
   std::tie(buffer->mem_, buffer->serial_) =
       part_of(block, start, std::max<uint64_t>(size, 1), &buffer->view_);
   return buffer;

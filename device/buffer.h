@@ -33,9 +33,11 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
 
   const DevicePtr& device() const { return device_; }
   uint64_t size() const { return size_; }
-  // What a kernel argument takes; covers at least size() bytes (never null, also for size 0).
+  // What a kernel argument takes: an address in shared memory or, where that is nullptr, a memory
+  // object, which covers at least size() bytes (never null, also for size 0).
+  char* shared() const { return shared_; }
   cl_mem mem() const { return mem_; }
-  // Names mem() for ever: equal serials are the same memory object, alive.
+  // Names that: equal serials are the same address, or the same memory object, alive.
   uint64_t serial() const { return serial_; }
   // `size` bytes from `offset` on.
   struct Slice {
@@ -60,6 +62,7 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   Block* block_ = nullptr;  // the root's
   uint64_t offset_ = 0;     // from the block's start
   uint64_t size_ = 0;
+  char* shared_ = nullptr;
   cl_mem mem_ = nullptr;
   uint64_t serial_ = 0;
   MemHandle view_;  // of a view whose part the block does not keep

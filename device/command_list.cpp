@@ -3,6 +3,7 @@
 #include "device/kernel.h"
 #include "device/native.h"
 #include "device/stream_state.h"
+#include "device/transfer.h"
 
 #include <algorithm>
 #include <map>
@@ -243,10 +244,9 @@ struct CommandList::Impl {
   void enqueue_copy(Stream& stream, const Copy& copy, const std::vector<BufferPtr>& buffers) {
     stream.state().enqueue_batch();
     cl_event event = nullptr;
-    const cl_int code = clEnqueueCopyBuffer(stream.queue(), resolve(copy.source, buffers).mem(),
-                                            resolve(copy.target, buffers).mem(), 0, 0, copy.size, 0,
-                                            nullptr, &event);
-    stream.end(code, "clEnqueueCopyBuffer", event, "copy");
+    const cl_int code = device::enqueue_copy(stream.queue(), {resolve(copy.target, buffers)},
+                                             {resolve(copy.source, buffers)}, copy.size, &event);
+    stream.end(code, "copy", event, "copy");
   }
 
   void enqueue_launch(Stream& stream, size_t index, const std::vector<BufferPtr>& buffers) {

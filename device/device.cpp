@@ -2,6 +2,7 @@
 
 #include "device/profile.h"
 #include "device/program_cache.h"
+#include "device/region.h"
 #include "device/select.h"
 #include "device/stream.h"
 #include "device/stream_state.h"
@@ -72,8 +73,9 @@ std::shared_ptr<Device> Device::open(const std::string& selector, const DeviceOp
   device->impl_->tasks = Tasks::make(*device);
   device->impl_->default_stream = std::make_unique<Stream>(*device);
   // Freed memory was used by the default stream alone, or by work that the pool waits for. Drivers
-  // know which buffers launches use, not where tasks and a stitched kernel's workers point.
-  if (found.info.is_pocl()) {
+  // know which buffers launches use, not where tasks and a stitched kernel's workers point, and
+  // free shared memory at once.
+  if (found.info.is_pocl() || is_memory_shared(found.id)) {
     device->impl_->pool->set_before_release(
         [stream = device->impl_->default_stream.get()] { stream->state().drain(); });
   }

@@ -31,15 +31,22 @@ bool Kernel::holds(cl_uint index, uint64_t value) {
   return false;
 }
 
-void Kernel::set(cl_uint index, const void* value, size_t size) {
-  const cl_int code = clSetKernelArg(get(), index, size, value);
+void Kernel::check_set(cl_uint index, cl_int code, const char* call) {
   if (code != CL_SUCCESS) held_[index].is_set = false;
-  cl_check(code, "clSetKernelArg");
+  cl_check(code, call);
+}
+
+void Kernel::set(cl_uint index, const void* value, size_t size) {
+  check_set(index, clSetKernelArg(get(), index, size, value), "clSetKernelArg");
 }
 
 void Kernel::set_buffer(cl_uint argument, const Buffer& buffer) {
   const cl_uint index = index_of(argument);
   if (holds(index, buffer.serial())) return;
+  if (const char* const shared = buffer.shared()) {
+    return check_set(index, clSetKernelArgSVMPointer(get(), index, shared),
+                     "clSetKernelArgSVMPointer");
+  }
   const cl_mem mem = buffer.mem();
   set(index, &mem, sizeof(mem));
 }

@@ -42,6 +42,7 @@ class Kernel {
   bool holds(cl_uint index, uint64_t value);
   cl_uint index_of(cl_uint argument) const { return where_ ? where_->indices[argument] : argument; }
   void set(cl_uint index, const void* value, size_t size);
+  void check_set(cl_uint index, cl_int code, const char* call);
   void set_packed(const Launch& launch);
 
   KernelHandle handle_;

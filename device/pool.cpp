@@ -46,7 +46,7 @@ struct Region {
   uint64_t size = 0;
   uint64_t address = 0;   // as a block's
   bool is_small = false;  // of small requests
-  MemHandle mem;
+  DriverMemory memory;
   std::list<Slice> slices;  // by offset, without gaps
 };
 
@@ -182,7 +182,8 @@ struct Pool::Impl {
                    uint64_t size) {
     auto slice = region.slices.emplace(before);
     slice->region = &region;
-    slice->driver = region.mem.get();
+    slice->driver = region.memory.buffer.get();
+    if (region.memory.shared) slice->shared = region.memory.shared.get() + offset;
     slice->self = slice;
     slice->offset = offset;
     slice->size = size;
@@ -193,14 +194,14 @@ struct Pool::Impl {
 
   bool add_region(uint64_t size, bool is_small) {
     if (size > max_block || stats.reserved > limit || size > limit - stats.reserved) return false;
-    MemHandle mem = make_region(context, device, size);
-    if (!mem) return false;
+    DriverMemory memory = make_region(context, device, size);
+    if (!memory) return false;
     Region& region = regions.emplace_back();
     region.number = regions_made++;
     region.size = size;
     region.is_small = is_small;
-    region.mem = std::move(mem);
-    region.address = host_address(region.mem.get());
+    region.memory = std::move(memory);
+    if (region.memory.buffer) region.address = host_address(region.memory.buffer.get());
     add_slice(region, region.slices.end(), 0, size);
     stats.reserved += size;
     stats.peak_reserved = std::max(stats.peak_reserved, stats.reserved);
@@ -263,7 +264,9 @@ Block* Pool::allocate(uint64_t size) {
          size, pool.stats.in_use, pool.stats.reserved, pool.limit,
          pool.configured_limit == 0 ? " (the device's memory)" : "", pool.max_block);
   }
-  if (!slice->mem) {
+  if (slice->shared != nullptr) {
+    slice->serial = serial_of(slice->shared);
+  } else if (!slice->mem) {
     try {
       slice->mem = make_sub_buffer(slice->driver, slice->offset, slice->size);
     } catch (...) {

@@ -1,7 +1,8 @@
 // Caching memory pool of one device: best fit with split and merge over large driver blocks; small
 // requests have driver blocks of their own.
 //
-// A Block is a slice of a driver allocation (an OpenCL sub-buffer). Freed blocks are reused in
+// A Block is a slice of a driver allocation: an OpenCL sub-buffer, or an address in shared virtual
+// memory (device/region.h). Freed blocks are reused in
 // stream order: a block used on the device's default stream only can be handed out again at once,
 // because everything later on that stream runs after it (Buffer::note_use orders other streams
 // behind it); a block used on other streams waits for their events. Thread-safe.
@@ -25,11 +26,12 @@ struct PoolStats {
 
 // A slice that the pool handed out. `mem` is kept with the slice while it lies free, so handing out
 // the same slice again costs no OpenCL call; `serial` names that cl_mem and is never used twice
-// (a cl_mem's address may be).
+// (a cl_mem's address may be). Of shared memory, `shared` is what kernels take, and the serial.
 struct Block {
   cl_mem driver = nullptr;
   uint64_t offset = 0, size = 0;
-  uint64_t address = 0;  // where it lies in host memory; 0: elsewhere
+  uint64_t address = 0;    // where it lies in host memory; 0: elsewhere
+  char* shared = nullptr;  // where it lies in shared memory; nullptr: it has `mem`
   MemHandle mem;
   uint64_t serial = 0;
   // How much the default stream had submitted when the memory was last freed, or uploaded to.
@@ -53,6 +55,7 @@ struct Block {
 
 // A number for a cl_mem, unique in the process.
 uint64_t next_serial();
+inline uint64_t serial_of(const char* shared) { return reinterpret_cast<uint64_t>(shared); }
 MemHandle make_sub_buffer(cl_mem driver, uint64_t offset, uint64_t size);
 
 class Pool {

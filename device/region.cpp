@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -9,6 +10,10 @@
 
 namespace ballast::device {
 namespace {
+
+bool is_cpu(cl_device_id device) {
+  return device_value<cl_device_type>(device, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;
+}
 
 // `memory`: what the buffer lies in, or nullptr where the driver finds some.
 MemHandle make_buffer(cl_context context, uint64_t size, void* memory) {
@@ -56,12 +61,25 @@ uint64_t host_address(cl_mem mem) {
   return reinterpret_cast<uint64_t>(memory);
 }
 
-MemHandle make_region(cl_context context, cl_device_id device, uint64_t size) {
+bool is_memory_shared(cl_device_id device) {
+  cl_device_svm_capabilities has = 0;
+  // Fails on devices older than SVM.
+  const cl_int code =
+      clGetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof(has), &has, nullptr);
+  if (code != CL_SUCCESS || (has & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) == 0) return false;
+  if (const char* value = std::getenv("BALLAST_SVM")) return std::string_view(value) == "on";
+  return !is_cpu(device);
+}
+
+DriverMemory make_region(cl_context context, cl_device_id device, uint64_t size) {
+  if (is_memory_shared(device)) {
+    void* const memory = clSVMAlloc(context, CL_MEM_READ_WRITE, size, 0);
+    return {nullptr, SharedMemory(static_cast<char*>(memory), SharedFree{context})};
+  }
 #ifdef __linux__
-  const bool is_cpu = device_value<cl_device_type>(device, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;
-  if (is_cpu && size >= kHugePage) return make_huge_region(context, size);
+  if (is_cpu(device) && size >= kHugePage) return {make_huge_region(context, size), nullptr};
 #endif
-  return make_buffer(context, size, nullptr);
+  return {make_buffer(context, size, nullptr), nullptr};
 }
 
 }  // namespace ballast::device

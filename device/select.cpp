@@ -1,6 +1,7 @@
 #include "device/select.h"
 
 #include "device/pocl_workers.h"
+#include "device/region.h"
 
 #include <algorithm>
 #include <cctype>
@@ -40,7 +41,8 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id id, uint64_t ordinal) 
   info.memory_bytes = device_value<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.buffer_alignment = std::max<uint64_t>(
       device_value<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, kLeastAlignment);
-  info.has_command_buffer = has_command_buffer(id);
+  // Their copies are of buffers.
+  info.has_command_buffer = has_command_buffer(id) && !is_memory_shared(id);
   info.is_host_unified = device_value<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
   return info;
 }

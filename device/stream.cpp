@@ -4,6 +4,7 @@
 #include "device/profile.h"
 #include "device/staging.h"
 #include "device/stream_state.h"
+#include "device/transfer.h"
 
 #include <algorithm>
 #include <array>
@@ -243,13 +244,12 @@ void Stream::write(Buffer& target, uint64_t offset, const void* source, uint64_t
     std::memcpy(staged, next, piece);
     // Never a blocking write: waiting for PoCL's worker costs about 25 us, this call 0.5 us.
     cl_event event = nullptr;
-    const cl_int code = clEnqueueWriteBuffer(queue(), target.mem(), CL_FALSE, offset, piece, staged,
-                                             0, nullptr, &event);
+    const cl_int code = enqueue_write(queue(), {target, offset}, staged, piece, &event);
     if (code == CL_SUCCESS) {
       clRetainEvent(event);
       impl_->staging.set_reader(EventHandle(event));
     }
-    end(code, "clEnqueueWriteBuffer", event, "");
+    end(code, "copy_from_host", event, "");
   }
 }
 
@@ -269,12 +269,11 @@ void Stream::read(void* target, Buffer& source, uint64_t offset, uint64_t size) 
     }
     impl_->state->enqueue_batch();
     cl_event event = nullptr;
-    const cl_int code = clEnqueueReadBuffer(queue(), source.mem(), CL_FALSE, offset, size, target,
-                                            0, nullptr, &event);
+    const cl_int code = enqueue_read(queue(), target, {source, offset}, size, &event);
     if (code == CL_SUCCESS) clRetainEvent(event);
     done.reset(event);
     try {
-      end(code, "clEnqueueReadBuffer", event, "");
+      end(code, "copy_to_host", event, "");
     } catch (...) {
       // The caller may free its memory after an error, which may be one of earlier work.
       if (done) clWaitForEvents(1, &event);
@@ -298,9 +297,9 @@ void Stream::copy(Buffer& target, uint64_t target_offset, Buffer& source, uint64
   use(source);
   const auto lock = impl_->state->lock_queue();
   cl_event event = nullptr;
-  const cl_int code = clEnqueueCopyBuffer(queue(), source.mem(), target.mem(), source_offset,
-                                          target_offset, size, 0, nullptr, &event);
-  end(code, "clEnqueueCopyBuffer", event, "copy");
+  const cl_int code =
+      enqueue_copy(queue(), {target, target_offset}, {source, source_offset}, size, &event);
+  end(code, "copy", event, "copy");
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_on_device.fetch_add(size, std::memory_order_relaxed);
 }
@@ -320,9 +319,8 @@ void Stream::fill(Buffer& target, uint64_t offset, uint64_t size, const void* pa
   use(target);
   const auto lock = impl_->state->lock_queue();
   cl_event event = nullptr;
-  const cl_int code = clEnqueueFillBuffer(queue(), target.mem(), pattern, pattern_size, offset,
-                                          size, 0, nullptr, &event);
-  end(code, "clEnqueueFillBuffer", event, "fill");
+  const cl_int code = enqueue_fill(queue(), {target, offset}, pattern, pattern_size, size, &event);
+  end(code, "fill", event, "fill");
   impl_->device.counters().copies.fetch_add(1, std::memory_order_relaxed);
   impl_->device.counters().bytes_on_device.fetch_add(size, std::memory_order_relaxed);
 }

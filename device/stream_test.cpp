@@ -56,14 +56,17 @@ TEST_F(StreamTest, CopiesOfOddSizesAndOffsets) {
 
 TEST_F(StreamTest, ZeroBytesAreLegalEverywhere) {
   const BufferPtr empty = Buffer::create(device_, 0);
-  EXPECT_NE(empty->mem(), nullptr);
+  const auto has_memory = [](const BufferPtr& buffer) {
+    return buffer->shared() != nullptr || buffer->mem() != nullptr;
+  };
+  EXPECT_TRUE(has_memory(empty));
   main_.write(*empty, 0, nullptr, 0);
   main_.read(nullptr, *empty, 0, 0);
   main_.copy(*empty, 0, *empty, 0, 0);
   main_.fill(*empty, 0, 0, "x", 1);
-  EXPECT_NE(Buffer::view(empty, 0, 0)->mem(), nullptr);
+  EXPECT_TRUE(has_memory(Buffer::view(empty, 0, 0)));
   const BufferPtr some = Buffer::create(device_, 1024);
-  EXPECT_NE(Buffer::view(some, 1024, 0)->mem(), nullptr);
+  EXPECT_TRUE(has_memory(Buffer::view(some, 1024, 0)));
 }
 
 TEST_F(StreamTest, RangesAndAlignmentAreChecked) {
@@ -98,7 +101,8 @@ TEST_F(StreamTest, AViewOfTheSamePartIsTheSameMemoryObject) {
   const BufferPtr whole = upload(device_, bytes_upto(24 * step));
   const uint64_t serial = Buffer::view(whole, step, step)->serial();
   EXPECT_EQ(Buffer::view(whole, step, step)->serial(), serial);
-  EXPECT_NE(Buffer::view(whole, step, 2 * step)->serial(), serial);
+  // In shared memory it is the address that kernels take.
+  EXPECT_EQ(Buffer::view(whole, step, 2 * step)->serial() == serial, whole->shared() != nullptr);
   // Of more parts than a block keeps, each view has its own.
   for (uint64_t i = 0; i < 24; ++i) {
     const BufferPtr part = Buffer::view(whole, i * step, step);
@@ -308,11 +312,14 @@ TEST_F(StreamTest, FailureIsStickyAndTheDeviceReportsIt) {
   cl_event event = nullptr;
   {
     std::lock_guard lock(stream->state().mutex);
-    code = clEnqueueWriteBuffer(stream->queue(), buffer->mem(), CL_FALSE, 0, 4, &value, 1, &wait,
-                                &event);
+    code = buffer->shared() != nullptr
+               ? clEnqueueSVMMemcpy(stream->queue(), CL_FALSE, buffer->shared(), &value, 4, 1,
+                                    &wait, &event)
+               : clEnqueueWriteBuffer(stream->queue(), buffer->mem(), CL_FALSE, 0, 4, &value, 1,
+                                      &wait, &event);
     ASSERT_EQ(code, CL_SUCCESS);
     clRetainEvent(event);
-    stream->end(code, "clEnqueueWriteBuffer", event, "");
+    stream->end(code, "copy_from_host", event, "");
   }
   const EventHandle failing(event);
   ASSERT_EQ(clSetUserEventStatus(gate.get(), CL_OUT_OF_RESOURCES), CL_SUCCESS);
