@@ -1,12 +1,12 @@
 // Attention on GPUs by strips of queries: what lies between the products of attention_strips.cpp,
 // over the products [bh][query of the strip][key] of a strip, s being its scores.
 //
-//   attention_strip_lse      lse = log sum_j exp(s[i, j]), a work-group per query
+//   attention_strip_softmax  lse = log sum_j exp(s[i, j]) and p, a work-group per query
 //   attention_strip_weights  p = exp(s - lse)
 //   attention_strip_ds       ds = scale p (dp - delta), dp = dout v' (Dao 2023, FlashAttention-2,
 //                            algorithm 2)
 //
-// The last two may write where they read.
+// Each may write where it read.
 #include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"
@@ -17,7 +17,7 @@ namespace {
 using namespace attention;
 using namespace Halide;
 
-class AttentionStripLse : public AxisGenerator<AttentionStripLse> {
+class AttentionStripSoftmax : public AxisGenerator<AttentionStripSoftmax> {
  public:
   GeneratorParam<bool> has_mask{"has_mask", false};
   Input<Buffer<>> products{"products", Float(32)};  // [bh query][key]
@@ -25,9 +25,10 @@ class AttentionStripLse : public AxisGenerator<AttentionStripLse> {
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
   Output<Buffer<>> lse{"lse", Float(32)};
+  Output<Buffer<>> weights{"weights", Float(32)};
 
   void configure() {
-    set_tensors({&products}, {});
+    set_tensors({&products}, {&weights});
     set_per_line({}, {&lse});
     if (has_mask) mask_ = add_input<Buffer<float>>("mask", 4);
   }
@@ -38,11 +39,16 @@ class AttentionStripLse : public AxisGenerator<AttentionStripLse> {
                             nest.r, nest.row / rows, diagonal);
     Fold peak(nest, "peak", {{FoldKind::kMax, s}});
     Fold total(nest, "total", {{FoldKind::kSum, exp_of_negative(s - finite_or_zero(peak[0]))}});
-    lse(nest.place_vars()) = peak[0] + log_f32(total[0]);
+    Func line("line_lse");
+    line(nest.place_vars()) = peak[0] + log_f32(total[0]);
+    weights(nest.at_vars()) = exp_f32(s - shift_of(line(nest.place())));
+    lse(nest.place_vars()) = line(nest.place());
     if (mask_ != nullptr) set_any_layout(*mask_);
-    AxisSchedule schedule = make_schedule(nest, lse, 1);
+    AxisSchedule schedule = make_schedule(nest, weights, 1);
     schedule.keep(peak);
     schedule.keep(total);
+    schedule.keep(line);
+    schedule.add_output(lse, 1);
   }
 
  private:
@@ -105,6 +111,6 @@ class AttentionStripDs : public Generator<AttentionStripDs> {
 }  // namespace
 }  // namespace ballast::kernels
 
-HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionStripLse, attention_strip_lse)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionStripSoftmax, attention_strip_softmax)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionStripWeights, attention_strip_weights)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::AttentionStripDs, attention_strip_ds)

@@ -13,7 +13,7 @@ foreach(mask "" _mask)
     ballast_kernel(attention_grad_${name}${mask} CLASSES cpu GENERATOR attention_grad_tiles
                    PARAMS ${tiles} ${params})
   endforeach()
-  foreach(kernel attention_strip_lse attention_strip_weights)
+  foreach(kernel attention_strip_softmax attention_strip_weights)
     ballast_kernel(${kernel}${mask} CLASSES gpu GENERATOR ${kernel} PARAMS ${params})
   endforeach()
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
