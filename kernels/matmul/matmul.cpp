@@ -4,6 +4,7 @@
 #include "kernels/jit_kernel.h"
 #include "kernels/matmul/matmul_activations.h"
 #include "kernels/matmul/matmul_choice.h"
+#include "kernels/matmul/matmul_split.h"
 #include "kernels/plan_builder.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/tune.h"
@@ -99,12 +100,12 @@ void check_chain(const MatmulConfig& config, const FusedPointwise& chain) {
 }
 
 // The product into the workspace, then the chain.
-Plan plan_apart(DeviceClass device_class, const MatmulConfig& config, const MatmulChoice& choice,
+Plan plan_apart(DeviceClass device_class, const MatmulConfig& config, const Plan& plan_of_product,
                 const FusedPointwise& chain) {
   const MatmulSlots slots(config, &chain);
   PlanBuilder builder(slots.output + 1);
   const uint32_t product = builder.add_region(chain.inputs[0].bytes());
-  builder.append(plan_matmul_as(device_class, config, choice), {slots.a, slots.b, product});
+  builder.append(plan_of_product, {slots.a, slots.b, product});
   std::vector<uint32_t> of_chain = {product};
   for (uint32_t slot = slots.of_chain; slot <= slots.output; ++slot) of_chain.push_back(slot);
   builder.append(plan_fused(device_class, chain), of_chain);
@@ -153,6 +154,8 @@ MatmulSlots::MatmulSlots(const MatmulConfig& config, const FusedPointwise* chain
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {
   check(config);
   if (is_empty(config)) return {};
+  const int64_t parts = split_parts(device_class, config);
+  if (parts > 1) return plan_split_matmul(device_class, config, parts);
   return plan_matmul_as(device_class, config, choose(device_class, config));
 }
 
@@ -166,8 +169,13 @@ Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
   check(config);
   check_chain(config, chain);
   if (is_empty(config)) return {};
+  if (split_parts(device_class, config) > 1) {
+    return plan_apart(device_class, config, plan_matmul(device_class, config), chain);
+  }
   const MatmulChoice choice = choose(device_class, config);
-  if (!can_fuse(choice)) return plan_apart(device_class, config, choice, chain);
+  if (!can_fuse(choice)) {
+    return plan_apart(device_class, config, plan_matmul_as(device_class, config, choice), chain);
+  }
   const std::string key = device_class == DeviceClass::kCpu ? "cpu " : "gpu ";
   return cached_jit_plan(
       key + problem_name(config) + " | " + to_string(choice) + typed_text_of(chain),

@@ -1,4 +1,5 @@
 #include "kernels/matmul/matmul_activations.h"
+#include "kernels/matmul/matmul_split.h"
 #include "kernels/test_support.h"
 
 #include <array>
@@ -182,6 +183,22 @@ TEST(Matmul, FewRowsMatchDoublePrecision) {
     expect_near_reference(DeviceClass::kCpu, {m, n, 259, false, true});
     expect_near_reference(DeviceClass::kCpu, {m, n, 259, m < n, m < n});
   }
+}
+
+// On GPUs, in parts that divide the steps and are added up.
+TEST(Matmul, FewResultsOfManyStepsMatchDoublePrecision) {
+  for (int64_t steps : {2048, 1500}) {
+    for (bool transpose_a : kBool) {
+      for (bool transpose_b : kBool) {
+        const MatmulConfig config{33, 10, steps, transpose_a, transpose_b};
+        EXPECT_GT(split_parts(DeviceClass::kGpu, config), 1);
+        expect_near_reference(DeviceClass::kGpu, config);
+      }
+    }
+  }
+  EXPECT_EQ(split_parts(DeviceClass::kCpu, {33, 10, 2048}), 1);
+  EXPECT_EQ(split_parts(DeviceClass::kGpu, {33, 10, 2039}), 1) << "a prime number";
+  EXPECT_EQ(split_parts(DeviceClass::kGpu, {1024, 1024, 1024}), 1);
 }
 
 TEST(Matmul, LargePackedProductMatchesDoublePrecision) {
