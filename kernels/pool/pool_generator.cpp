@@ -33,16 +33,39 @@ class PoolGenerator : public Generator<Derived> {
     return cast<int>(floor((cast<float>(t) + 0.5f) * (1.0f / cast<float>(stride))));
   }
 
-  // The windows that hold the element at `at` as their tap `tap`: the number of the window along
-  // this axis, and whether there is one.
+  // One axis of the windows that hold an element.
+  struct Axis {
+    GeneratorInput<int>&kernel, &stride, &before;
+    Expr dilation;
+  };
+  Axis across(const Expr& dilation) { return {kernel_w, stride_w, left, dilation}; }
+  Axis down(const Expr& dilation) { return {kernel_h, stride_h, top, dilation}; }
+
+  // The taps visited: on GPUs, without dilation, only each that the windows' stride hits.
+  Expr step_of(const Axis& axis) const {
+    return is_gpu() ? select(axis.dilation == 1, axis.stride, 1) : Expr(1);
+  }
+  Expr taps_along(const Axis& axis) const {
+    const Expr step = step_of(axis);
+    return (axis.kernel + step - 1) / step;
+  }
+
+  // The windows that hold the element at `at` as the tap visited as number `visit`: the number of
+  // the window along this axis, and whether there is one.
   struct Hit {
     Expr window, exists;
   };
-  static Hit window_at(const Expr& at, const Expr& before, const Expr& tap, const Expr& dilation,
-                       const Expr& stride, const Expr& windows) {
-    const Expr t = at + before - tap * dilation;
-    const Expr window = quotient(max(t, 0), stride);
-    return {min(window, windows - 1), t >= 0 && window * stride == t && window < windows};
+  Hit window_at(const Axis& axis, const Expr& at, const Expr& visit, const Expr& windows) const {
+    Expr tap = visit, is_tap;
+    if (is_gpu()) {
+      const Expr first = select(axis.dilation == 1, (at + axis.before) % axis.stride, 0);
+      tap = first + visit * step_of(axis);
+      is_tap = tap < axis.kernel;
+    }
+    const Expr t = at + axis.before - tap * axis.dilation;
+    const Expr window = quotient(max(t, 0), axis.stride);
+    const Expr exists = t >= 0 && window * axis.stride == t && window < windows;
+    return {min(window, windows - 1), is_gpu() ? exists && is_tap : exists};
   }
 
   void schedule_rows(Func out, const std::vector<Func>& stages, const std::vector<RDom>& domains,
@@ -133,9 +156,10 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
   Output<Buffer<float, 3>> dx{"dx"};
 
   void generate() {
-    taps_ = RDom(0, kernel_w, 0, kernel_h, "taps");
-    const Hit h = window_at(x, left, taps_.x, dilation_w, stride_w, dy.dim(0).extent());
-    const Hit v = window_at(y, top, taps_.y, dilation_h, stride_h, dy.dim(1).extent());
+    const Axis rows = across(dilation_w), columns = down(dilation_h);
+    taps_ = RDom(0, taps_along(rows), 0, taps_along(columns), "taps");
+    const Hit h = window_at(rows, x, taps_.x, dy.dim(0).extent());
+    const Hit v = window_at(columns, y, taps_.y, dy.dim(1).extent());
     taps_.where(v.exists);
     const Expr is_won = h.exists && index(h.window, v.window, p) == y * dx.dim(0).extent() + x;
     total_(x, y, p) = 0.0f;
@@ -201,9 +225,10 @@ class AvgPoolGrad : public AvgPoolGenerator<AvgPoolGrad> {
 
   void generate() {
     const Expr width = dx.dim(0).extent(), height = dx.dim(1).extent();
-    taps_ = RDom(0, kernel_w, 0, kernel_h, "taps");
-    const Hit h = window_at(x, left, taps_.x, 1, stride_w, dy.dim(0).extent());
-    const Hit v = window_at(y, top, taps_.y, 1, stride_h, dy.dim(1).extent());
+    const Axis rows = across(1), columns = down(1);
+    taps_ = RDom(0, taps_along(rows), 0, taps_along(columns), "taps");
+    const Hit h = window_at(rows, x, taps_.x, dy.dim(0).extent());
+    const Hit v = window_at(columns, y, taps_.y, dy.dim(1).extent());
     taps_.where(v.exists);
     const Expr counted =
         count(h.window * stride_w - left, v.window * stride_h - top, width, height);
