@@ -17,6 +17,8 @@ constexpr DeviceClass kGpu = DeviceClass::kGpu;
 int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
 int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
 int64_t taps(const ConvConfig& c) { return c.kernel_h * c.kernel_w; }
+// With those that fill up the last sixteen.
+int64_t steps_of(int64_t count) { return ceil_div(count, kBlockSteps) * kBlockSteps; }
 
 Operand x_operand(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.in_channels, c.height, c.width});
@@ -53,14 +55,18 @@ Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {
   std::vector<HostArg> operands = {x_operand(0, c), w_operand(1, c)};
   terms.append_to(operands, out);
   operands.insert(operands.end(), {number(group_outputs(c)), out});
-  const int64_t steps = ceil_div(group_inputs(c), kBlockSteps) * kBlockSteps * taps(c);
+  const int64_t by_channels = steps_of(group_inputs(c)) * taps(c),
+                by_taps = steps_of(group_inputs(c) * taps(c));
+  // Finding a tap takes divisions.
+  const bool has_few_channels = by_channels >= 2 * by_taps;
   const BlockedProduct product = {group_outputs(c), c.batch * c.out_h() * c.out_w(), c.groups,
-                                  steps};
-  return plan("conv_blocks", choose_block(product), c, operands);
+                                  has_few_channels ? by_taps : by_channels};
+  return plan(has_few_channels ? "conv_blocks_by_taps" : "conv_blocks", choose_block(product), c,
+              operands);
 }
 
 Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
-  const int64_t steps = ceil_div(group_outputs(c), kBlockSteps) * kBlockSteps * taps(c);
+  const int64_t steps = steps_of(group_outputs(c)) * taps(c);
   const BlockedProduct product = {group_inputs(c), c.batch * c.height * c.width, c.groups, steps};
   return plan("conv_input_grad_blocks", choose_block(product), c,
               {y_operand(0, c), w_operand(1, c), number(group_outputs(c)), x_operand(2, c)});

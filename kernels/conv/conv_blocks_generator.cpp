@@ -1,7 +1,8 @@
 // Convolution and its gradients on a GPU as products in blocks (blocked_sums.h) that gather one
 // operand from x or dy where it lies ("implicit GEMM": Chetlur et al. 2014, cuDNN). A step of the
-// sums towards y and x is a channel, 16 of them for one tap of the window after the other; towards
-// the weights it is a pixel, 16 of a sample after the other.
+// sums towards y and x is a channel, 16 of them for one tap of the window after the other, towards
+// y of few channels a tap, those of one channel after the other; towards the weights it is a pixel,
+// 16 of a sample after the other.
 #include "kernels/blocked_sums.h"
 #include "kernels/conv/conv_window.h"
 
@@ -58,27 +59,39 @@ class BlocksGenerator : public WindowGenerator<Derived> {
 
 class ConvBlocks : public ForwardOperands<BlocksGenerator<ConvBlocks>> {
  public:
+  GeneratorParam<bool> by_taps{"by_taps", false};  // steps are taps, for few channels
+
   void generate() {
     const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
     const Expr taps = wide * weights.dim(1).extent();
     const Expr out_w = out.dim(0).extent(), pixels = out_w * out.dim(1).extent();
+    // element(channel, tap) of a step, or 0.
+    const auto of_step = [&](const Expr& step, const Expr& sixteen, const auto& element) {
+      if (by_taps) {
+        return step_or_zero(sixteen * kSteps + step, inputs * taps, [&](const Expr& number) {
+          return element(over(number, taps), modulo(number, taps));
+        });
+      }
+      return step_or_zero(over(sixteen, taps) * kSteps + step, inputs,
+                          [&](const Expr& c) { return element(c, modulo(sixteen, taps)); });
+    };
     const auto left_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
-      const Expr tap = modulo(sixteen, taps);
-      return step_or_zero(over(sixteen, taps) * kSteps + step, inputs, [&](const Expr& c) {
+      return of_step(step, sixteen, [&](const Expr& c, const Expr& tap) {
         return weights(modulo(tap, wide), over(tap, wide), c, g * group_outputs + row);
       });
     };
     const auto right_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
-      const Expr tap = modulo(sixteen, taps), pixel = modulo(column, pixels);
-      return step_or_zero(over(sixteen, taps) * kSteps + step, inputs, [&](const Expr& c) {
+      const Expr pixel = modulo(column, pixels);
+      return of_step(step, sixteen, [&](const Expr& c, const Expr& tap) {
         return or_zero(in, modulo(pixel, out_w) * stride_w + modulo(tap, wide) * dilation_w - left,
                        over(pixel, out_w) * stride_h + over(tap, wide) * dilation_h - top,
                        g * inputs + c, over(column, pixels));
       });
     };
     const Expr columns = pixels * out.dim(3).extent();
-    BlockedSums sums(block_shape(rows), group_outputs, columns, sixteens_of(inputs) * taps,
-                     {left_at, kBySteps}, {right_at, kByLines}, {g});
+    const Expr sixteens = by_taps ? sixteens_of(inputs * taps) : sixteens_of(inputs) * taps;
+    BlockedSums sums(block_shape(rows), group_outputs, columns, sixteens, {left_at, kBySteps},
+                     {right_at, kByLines}, {g});
     store(
         out, sums, columns, group_outputs, out.dim(2).extent() / group_outputs,
         [&](const Expr& column, const Expr& row, const Expr& group) -> std::vector<Expr> {

@@ -115,6 +115,13 @@ TEST(ConvLarge, DepthwiseTurned) {
   }
 }
 
+// On GPUs steps are taps of one channel after the other.
+TEST(Conv, FewChannels) {
+  check(make({2, 3, 20, 21}, 10, 5, 2, 2));
+  check(make({1, 2, 9, 70}, 70, 3, 1, 1, 2));
+  check(make({2, 6, 12, 12}, 27, 4, 4, 0, 1, 3));
+}
+
 TEST(ConvLarge, PointsOfAllSamplesSideBySide) {
   check(make({3, 40, 7, 7}, 33, 1));
   check(make({5, 96, 3, 6}, 64, 1, 1, 0, 1, 2));

@@ -4,6 +4,8 @@ ballast_kernel(conv_weight_grad_general CLASSES gpu GENERATOR conv_weight_grad_g
 # Blocks of a GPU.
 foreach(rows 128 64 32)
   ballast_kernel(conv_blocks_${rows} CLASSES gpu GENERATOR conv_blocks PARAMS rows=${rows})
+  ballast_kernel(conv_blocks_by_taps_${rows} CLASSES gpu GENERATOR conv_blocks
+                 PARAMS rows=${rows} by_taps=true)
   ballast_kernel(conv_input_grad_blocks_${rows} CLASSES gpu GENERATOR conv_input_grad_blocks
                  PARAMS rows=${rows})
   if(rows LESS 128)
