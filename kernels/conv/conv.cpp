@@ -18,6 +18,8 @@
 #include "kernels/streaming.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,34 @@ bool has_small_planes(const ConvConfig& c) {
   constexpr int64_t kMostPixels = 256;
   const int64_t pixels = c.height * c.width;
   return pixels >= kLanes && pixels <= kMostPixels && has_enough_pixels(c);
+}
+
+// Of an axis, what ConvInputGradGeneral is told: step, period, common and inverse.
+std::array<int64_t, 4> steps_of(int64_t stride, int64_t dilation) {
+  const int64_t common = std::gcd(stride, dilation), step = dilation / common,
+                period = stride / common;
+  int64_t inverse = 0;
+  while ((step * inverse - 1) % period != 0) ++inverse;
+  return {step, period, common, inverse};
+}
+
+Plan plan_input_grad_general(const ConvConfig& c) {
+  std::vector<HostArg> args = conv_geometry(c);
+  args.insert(args.end(),
+              {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
+               number(c.out_channels / c.groups)});
+  const std::array<int64_t, 4> steps_h = steps_of(c.stride_h, c.dilation_h),
+                               steps_w = steps_of(c.stride_w, c.dilation_w);
+  for (const auto& steps : {steps_h, steps_w}) {
+    for (const int64_t value : steps) args.emplace_back(number(value));
+  }
+  args.insert(args.end(),
+              {number(ceil_div(c.kernel_h, steps_h[1])), number(ceil_div(c.kernel_w, steps_w[1]))});
+  args.emplace_back(dense_operand(2, DType::kF32, x_shape(c)));
+  Recorder recorder(kNoAliases);
+  recorder.call(aot_kernel("conv_input_grad_general", DeviceClass::kGpu), "conv2d_input_grad",
+                args);
+  return recorder.finish();
 }
 
 // A work-item per weight and part of the sum: some rows of a sample.
@@ -146,7 +176,9 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
-  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_input_grad_blocks(c);
+  if (device_class == DeviceClass::kGpu && is_blocked_input_grad(c)) {
+    return plan_conv2d_input_grad_blocks(c);
+  }
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
   }
@@ -172,13 +204,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
                                                     : plan_conv2d_input_grad_tiles(c);
   }
-  std::vector<HostArg> args = conv_geometry(c);
-  args.insert(args.end(),
-              {dense_operand(0, DType::kF32, y_shape(c)), dense_operand(1, DType::kF32, w_shape(c)),
-               number(c.out_channels / c.groups), dense_operand(2, DType::kF32, x_shape(c))});
-  Recorder recorder(kNoAliases);
-  recorder.call(aot_kernel("conv_input_grad_general", device_class), "conv2d_input_grad", args);
-  return recorder.finish();
+  return plan_input_grad_general(c);
 }
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {

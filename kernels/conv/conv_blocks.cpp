@@ -49,6 +49,15 @@ bool is_blocked(const ConvConfig& c) {
          group_inputs(c) >= kLeastInputs;
 }
 
+bool is_blocked_input_grad(const ConvConfig& c) {
+  // A block multiplies zeros in rows that it has no channels for and between the strides; a
+  // work-item per element visits hits alone, at some tenth of a block's speed.
+  constexpr int64_t kMostWaste = 10;
+  const int64_t rows = kBlocks.back().rows, inputs = group_inputs(c);
+  return is_blocked(c) &&
+         ceil_div(inputs, rows) * rows * c.stride_h * c.stride_w <= kMostWaste * inputs;
+}
+
 Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {
   const EpilogueOperands terms(e, {c.out_channels});
   const Operand out = y_operand(terms.out, c);

@@ -8,6 +8,7 @@ namespace ballast::kernels {
 // Whether there are sums, of channels enough to fill blocks: else a work-item per result does
 // better.
 bool is_blocked(const ConvConfig& config);
+bool is_blocked_input_grad(const ConvConfig& config);
 
 // Operands as in conv.h.
 Plan plan_conv2d_blocks(const ConvConfig& config, const ConvEpilogue& epilogue);

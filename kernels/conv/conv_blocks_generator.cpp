@@ -18,15 +18,6 @@ constexpr int kSteps = BlockShape::kSteps;
 // How an operand lies in memory (BlockOperand).
 constexpr bool kBySteps = true, kByLines = false;
 
-// Of numbers none of which is negative: plain division, where Halide's own rounds down and expects
-// anything.
-Expr over(const Expr& a, const Expr& b) {
-  return unsafe_promise_clamped(div_round_to_zero(a, b), 0, a);
-}
-Expr modulo(const Expr& a, const Expr& b) {
-  return unsafe_promise_clamped(mod_round_to_zero(a, b), 0, b - 1);
-}
-
 Expr sixteens_of(const Expr& steps) { return (steps + kSteps - 1) / kSteps; }
 
 template <class Derived>

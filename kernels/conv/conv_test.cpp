@@ -38,6 +38,16 @@ TEST(Conv, SmallShapes) {
   check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
   check(make({1, 9, 5, 4}, 9, 3, 1, 1, 1, 9));  // depthwise with channels in the lanes
   check(make({1, 8, 9, 8}, 8, 5, 2, 2, 1, 8));
+  // Of GPUs: input gradients by taps that hit, where the strides and dilations of either axis have
+  // common divisors or none.
+  check(make({1, 2, 7, 10}, 2, 3, 2, 1, 1, 2));
+  check(make({1, 2, 9, 8}, 4, 5, 3, 2, 2, 2));
+  check(make({1, 2, 11, 13}, 2, 4, 3, 2, 2, 2));
+  check(make({1, 1, 13, 12}, 2, 3, 4, 3, 6));
+  check(make({1, 1, 12, 11}, 9, 3, 4, 1));  // enough channels for blocks, and few that are hit
+  ConvConfig mixed = make({2, 2, 10, 13}, 2, 4, 5, 3, 3, 2);
+  mixed.stride_w = 1, mixed.dilation_h = 1, mixed.kernel_w = 2;
+  check(mixed);
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);

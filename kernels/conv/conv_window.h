@@ -8,6 +8,15 @@
 
 namespace ballast::kernels {
 
+// Of numbers none of which is negative: plain division, where Halide's own rounds down and expects
+// anything.
+inline Halide::Expr over(const Halide::Expr& a, const Halide::Expr& b) {
+  return unsafe_promise_clamped(div_round_to_zero(a, b), 0, a);
+}
+inline Halide::Expr modulo(const Halide::Expr& a, const Halide::Expr& b) {
+  return unsafe_promise_clamped(mod_round_to_zero(a, b), 0, b - 1);
+}
+
 template <class Derived>
 class WindowGenerator : public Halide::Generator<Derived> {
  public:
