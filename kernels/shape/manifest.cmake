@@ -8,8 +8,14 @@ foreach(row 1:16 2:16 4:16 4:8 8:8)
   string(REPLACE ":" ";" row ${row})
   list(GET row 0 bytes)
   list(GET row 1 side)
-  ballast_kernel(transpose_${bytes}_${side}x${side} GENERATOR transpose_region
+  ballast_kernel(transpose_${bytes}_${side}x${side} GENERATOR transpose_region CLASSES cpu
                  PARAMS bytes=${bytes} side_p=${side} side_q=${side})
+endforeach()
+foreach(bytes 1 2 4 8)
+  foreach(side 16 32)
+    ballast_kernel(transpose_tiles_${bytes}_${side} GENERATOR transpose_tiles CLASSES gpu
+                   PARAMS bytes=${bytes} side=${side})
+  endforeach()
 endforeach()
 ballast_kernel(transpose_4_16x16_streams GENERATOR transpose_region CLASSES cpu
                PARAMS bytes=4 side_p=16 side_q=16 streams=true)

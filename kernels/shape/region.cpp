@@ -234,7 +234,6 @@ Sides choose_sides(const Move& move) {
 
 // How many blocks a work-group takes along the first loop, along the second, and of the others.
 std::array<int64_t, 3> choose_block_chunks(const Move& move, Sides sides, bool streams) {
-  if (move.device_class == DeviceClass::kGpu) return {1, 1, 1};
   const int64_t most =
       std::max<int64_t>(kGroupBytes / (static_cast<int64_t>(move.bytes) * sides.p * sides.q), 1);
   // Lines that are asked for in advance lie along the first loop, those of a source that is read
@@ -249,26 +248,41 @@ std::array<int64_t, 3> choose_block_chunks(const Move& move, Sides sides, bool s
   return {p, q, std::clamp<int64_t>(most / (p * q), 1, others)};
 }
 
-// A move whose first loop is dense in the target and whose second loop is in the source.
-void record_transpose(Recorder& recorder, const Move& move, Sides sides) {
-  const bool is_cpu = move.device_class == DeviceClass::kCpu;
-  const bool streams = is_cpu && std::max(sides.p, sides.q) == kLanes && is_streamed(move, sides);
-  const std::string kernel =
-      fmt::format("transpose_{}_{}x{}{}", move.bytes, sides.p, sides.q, streams ? "_streams" : "");
-  std::vector<HostArg> args{flat_operand(move, move.from)};
+// What a kernel is told of a transposed move, and the target. Of fewer loops than a GPU's kernel
+// has the first are empty, since it divides for all but the last.
+void add_transpose_places(std::vector<HostArg>& args, const Move& move, const std::string& kernel) {
   const auto add = [&](int64_t number) { args.emplace_back(checked_int32(number, kernel)); };
-  for (int64_t chunk : choose_block_chunks(move, sides, streams)) add(chunk);
   for (int64_t number : {move.extents[0], move.extents[1], move.from.strides[0], move.to.strides[1],
                          move.from.offset, move.to.offset}) {
     add(number);
   }
+  const size_t skipped = move.device_class == DeviceClass::kGpu ? kLoops - move.extents.size() : 0;
   for (size_t d = 2; d < kLoops; ++d) {
-    const bool is_loop = d < move.extents.size();
-    add(is_loop ? move.extents[d] : 1);
-    add(is_loop ? move.from.strides[d] : 0);
-    add(is_loop ? move.to.strides[d] : 0);
+    const size_t loop = d - skipped;
+    const bool is_loop = d >= 2 + skipped && loop < move.extents.size();
+    add(is_loop ? move.extents[loop] : 1);
+    add(is_loop ? move.from.strides[loop] : 0);
+    add(is_loop ? move.to.strides[loop] : 0);
   }
   args.emplace_back(flat_operand(move, move.to));
+}
+
+// A move whose first loop is dense in the target and whose second loop is in the source.
+void record_transpose(Recorder& recorder, const Move& move, Sides sides) {
+  std::vector<HostArg> args{flat_operand(move, move.from)};
+  std::string kernel;
+  if (move.device_class == DeviceClass::kGpu) {
+    const int64_t side = std::min(move.extents[0], move.extents[1]) > kLanes ? 2 * kLanes : kLanes;
+    kernel = fmt::format("transpose_tiles_{}_{}", move.bytes, side);
+  } else {
+    const bool streams = std::max(sides.p, sides.q) == kLanes && is_streamed(move, sides);
+    kernel = fmt::format("transpose_{}_{}x{}{}", move.bytes, sides.p, sides.q,
+                         streams ? "_streams" : "");
+    for (int64_t chunk : choose_block_chunks(move, sides, streams)) {
+      args.emplace_back(checked_int32(chunk, kernel));
+    }
+  }
+  add_transpose_places(args, move, kernel);
   recorder.call(kernel, move.device_class, args);
 }
 

@@ -1,4 +1,4 @@
-// A transposing copy: p is dense in the result, q in the source; four outer loops.
+// A transposing copy on a CPU: p is dense in the result, q in the source; four outer loops.
 //
 // Blocks of side_p x side_q elements go through registers: a vector per row is read along q, the
 // block is transposed by shuffles, a vector per column is written along p. The last block of a row
@@ -15,6 +15,7 @@
 // of a Sapphire Rapids, Nov 2026: 0.78 to 0.40 ms), or `streams`: it writes whole lines past the
 // caches, and asks for the source instead (1024 x 1024: 0.37 to 0.23 ms, a plain copy 0.18).
 #include "kernels/hints.h"
+#include "kernels/shape/transpose_loops.h"
 #include "kernels/shuffle.h"
 #include "kernels/weave.h"
 
@@ -22,8 +23,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-constexpr int kOuter = 4;
 
 class Transpose : public Generator<Transpose> {
  public:
@@ -39,7 +38,7 @@ class Transpose : public Generator<Transpose> {
                              "source_stride", "target_stride", "source_offset", "target_offset"}) {
       numbers_.push_back(add_input<int>(name));
     }
-    for (int d = 0; d < kOuter; ++d) {
+    for (int d = 0; d < kTransposeOuter; ++d) {
       const std::string outer = "outer" + std::to_string(d) + "_";
       for (const char* name : {"extent", "source", "target"}) {
         outer_.push_back(add_input<int>(outer + name));
@@ -61,7 +60,7 @@ class Transpose : public Generator<Transpose> {
 
     const Expr blocks_p = steps_of(extent_p, side_p), blocks_q = steps_of(extent_q, side_q);
     Expr count = 1;
-    for (int d = 0; d < kOuter; ++d) count = count * *outer_[3 * d];
+    for (int d = 0; d < kTransposeOuter; ++d) count = count * *outer_[3 * d];
     RDom all({{0, lanes_},
               {0, rows_},
               {0, joins ? chunk_q : chunk_p},
@@ -90,11 +89,6 @@ class Transpose : public Generator<Transpose> {
 
     Func target = *target_;
     target(x) = undef(target_->type());
-    if (device_class.value() == "gpu") {
-      target(to + all[1] * target_stride) =
-          (*source_)(source_at(outer) + from + all[0] * source_stride + all[1]);
-      return schedule_gpu(target.update(), all);
-    }
     Func block("block");
     const Expr here = source_at(n) + at + r * (parts ? lanes_ : source_stride) + l;
     const Expr next_source = here + (parts ? lanes_ * rows_ : lanes_);
@@ -105,7 +99,7 @@ class Transpose : public Generator<Transpose> {
     const Expr place = to + all[1] * (joins ? lanes_ : target_stride);
     const Expr next = place + (joins ? lanes_ * rows_ : lanes_) + lanes_ - 1;
     target(place) = streams ? streamed(value) : with_prefetch(value, target(next));
-    schedule_cpu(target, all, origin, steps);
+    schedule(target, all, origin, steps);
   }
 
  private:
@@ -128,17 +122,12 @@ class Transpose : public Generator<Transpose> {
 
   // Where iteration `number` of all outer loops begins in the source and in the result.
   Tuple outer_at(Expr number) const {
-    Expr source = *numbers_[7], target = *numbers_[8];
-    for (int d = 0; d < kOuter; ++d) {
-      const Expr extent = *outer_[3 * d], index = d == kOuter - 1 ? number : number % extent;
-      source += index * *outer_[3 * d + 1];
-      target += index * *outer_[3 * d + 2];
-      number = number / extent;
-    }
-    return {source, target};
+    std::vector<Expr> loops;
+    for (const GeneratorInput<int>* one : outer_) loops.emplace_back(*one);
+    return outer_begin(number, *numbers_[7], *numbers_[8], loops);
   }
 
-  void schedule_cpu(Func target, const RDom& all, Func origin, const std::vector<Func>& steps) {
+  void schedule(Func target, const RDom& all, Func origin, const std::vector<Func>& steps) {
     target.update()
         .allow_race_conditions()
         .gpu_blocks(all[5], all[6], all[7])
@@ -151,14 +140,6 @@ class Transpose : public Generator<Transpose> {
       step.bound_extent(at, 1).bound_extent(n, 1);
     }
     origin.compute_at(target, all[4]).store_in(MemoryType::Register).bound_extent(n, 1);
-  }
-
-  // A group of as many work-items as a block has elements; the hardware merges what it can.
-  void schedule_gpu(Stage stage, const RDom& all) {
-    stage.allow_race_conditions()
-        .gpu_blocks(all[5], all[6], all[7])
-        .gpu_threads(all[0], all[1])
-        .never_partition_all();
   }
 };
 

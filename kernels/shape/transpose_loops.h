@@ -1,0 +1,26 @@
+// The loops around what a transposing copy turns. Needs Halide; for generators.
+#pragma once
+
+#include <Halide.h>
+
+#include <vector>
+
+namespace ballast::kernels {
+
+constexpr int kTransposeOuter = 4;
+
+// Where iteration `number` of all outer loops begins in the source and in the result. `loops`: the
+// extent, and the distance in the source and in the result, of each loop.
+inline Halide::Tuple outer_begin(Halide::Expr number, Halide::Expr source, Halide::Expr target,
+                                 const std::vector<Halide::Expr>& loops) {
+  for (int d = 0; d < kTransposeOuter; ++d) {
+    const Halide::Expr extent = loops[3 * d],
+                       index = d == kTransposeOuter - 1 ? number : number % extent;
+    source += index * loops[3 * d + 1];
+    target += index * loops[3 * d + 2];
+    number = number / extent;
+  }
+  return {source, target};
+}
+
+}  // namespace ballast::kernels
