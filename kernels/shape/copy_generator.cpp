@@ -58,19 +58,19 @@ class RegionGenerator : public Generator<Derived> {
     const Expr lanes = *numbers_[0], chunk = *numbers_[1], offset = *numbers_[4];
     const Expr extent = target_->dim(0).extent(), steps = (extent + lanes - 1) / lanes;
     target(x, y, z, w0, w1, w2, o) = undef(element());
-    RDom row({{0, lanes}, {0, chunk}, {0, (steps + chunk - 1) / chunk}}, "row");
+    const bool is_gpu = device_class.value() == "gpu";
+    RDom row({{0, is_gpu ? Expr(1) : lanes}, {0, chunk}, {0, (steps + chunk - 1) / chunk}}, "row");
     const Expr step = row[2] * chunk + row[1], at = min(step * lanes, extent - lanes) + row[0];
     row.where(step < steps);
     const Expr start = at - row[0];
     const Expr moved = source == nullptr ? value : taken(*source, lanes, start, row[0]);
     const Expr asked = with_prefetch(moved, target(at + kAhead * kLanes, y, z, w0, w1, w2, offset));
-    const bool is_gpu = device_class.value() == "gpu";
     target(at, y, z, w0, w1, w2, offset) = is_gpu ? moved : select(lanes == 1, moved, asked);
     set_layout(*target_);
     if (source != nullptr) set_layout(*source);
 
     // Schedule.
-    if (is_gpu) return schedule(target.update(), row, true);
+    if (is_gpu) return schedule_gpu(target, row);
     for (const auto& [width, stride] : kRowKinds) {
       if (source == nullptr && stride != 1) continue;
       Expr is_kind = lanes == width && target_->dim(0).stride() == 1;
@@ -78,9 +78,9 @@ class RegionGenerator : public Generator<Derived> {
       Stage stage = target.update().specialize(is_kind);
       stage.allow_race_conditions().vectorize(row[0], kLanes);
       if (width > kLanes) stage.unroll(row[0]);
-      schedule(stage, row, false);
+      schedule(stage, row);
     }
-    schedule(target.update().specialize(lanes == 1), row, false);
+    schedule(target.update().specialize(lanes == 1), row);
     target.update().specialize_fail("lanes are 64, 32, 16 or 1, and 1 where no rows are dense");
   }
 
@@ -115,7 +115,7 @@ class RegionGenerator : public Generator<Derived> {
     tensor.dim(kDimensions - 1).set_stride(1);
   }
 
-  void schedule(Stage stage, const RDom& row, bool is_gpu) {
+  void schedule(Stage stage, const RDom& row) {
     const Var yo("yo"), yi("yi"), zo("zo"), zi("zi"), all("all");
     stage.allow_race_conditions()
         .split(y, yo, yi, *numbers_[2], TailStrategy::GuardWithIf)
@@ -126,7 +126,32 @@ class RegionGenerator : public Generator<Derived> {
         .fuse(zo, all, all)
         .gpu_blocks(row[2], yo, all)
         .never_partition_all();
-    if (is_gpu) stage.gpu_threads(row[1], yi);
+  }
+
+  // An item moves some rows' elements of a column. Divisions for the number of a group would take
+  // longer than all else: up to three loops there are none.
+  void schedule_gpu(Func target, const RDom& row) {
+    constexpr int kRows = 4;
+    const Var yo("yo"), yi("yi"), ys("ys"), yt("yt"), zo("zo"), zi("zi"), all("all");
+    const auto split = [&](Stage stage) {
+      stage.allow_race_conditions()
+          .split(y, yo, yi, *numbers_[2] * kRows, TailStrategy::GuardWithIf)
+          .split(yi, ys, yt, *numbers_[2], TailStrategy::GuardWithIf)
+          .split(z, zo, zi, *numbers_[3], TailStrategy::GuardWithIf)
+          .reorder({ys, zi, row[1], yt, row[2], yo, zo, w0, w1, w2})
+          .unroll(ys, kRows)
+          .gpu_threads(row[1], yt)
+          .never_partition_all();
+      return stage;
+    };
+    const auto is_one = [&](int d) { return target_->dim(d).extent() == 1; };
+    split(target.update().specialize(is_one(3) && is_one(4) && is_one(5)))
+        .gpu_blocks(row[2], yo, zo);
+    split(target.update())
+        .fuse(w1, w2, all)
+        .fuse(w0, all, all)
+        .fuse(zo, all, all)
+        .gpu_blocks(row[2], yo, all);
   }
 };
 
