@@ -2,10 +2,12 @@
 
 #include "kernels/chunks.h"
 #include "kernels/lanes.h"
+#include "kernels/plan_builder.h"
 #include "kernels/shape/region.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ballast::kernels {
 namespace {
@@ -119,6 +121,32 @@ struct Scatter {
   }
 };
 
+// Whether a GPU adds rows along links between numbers that pick the same one. They are found by
+// looking at all pairs of numbers, which is quick up to some number of them.
+bool is_linked(const Scatter& scatter, Picks picks) {
+  constexpr int64_t kMost = 1 << 18;
+  return scatter.device_class == DeviceClass::kGpu && picks == Picks::kRows &&
+         scatter.numbers.extents[2] <= kMost;
+}
+
+// Numbers, updates and the result in slots 0 to 2 of the plan, links in the next one.
+Plan plan_linked_add(const Scatter& scatter) {
+  const auto at_slot = [](Operand operand, uint32_t slot) {
+    operand.slot = slot;
+    return operand;
+  };
+  const Operand numbers = at_slot(scatter.numbers, 0), output = at_slot(scatter.output, 2);
+  const int64_t count = numbers.extents[2];
+  const Operand links{3, DType::kI32, {2, count}, {1, 2}, {}};
+  const Chunks items = group_items(output.extents[0], count);
+  Recorder recorder;
+  recorder.call("scatter_links", DeviceClass::kGpu,
+                {numbers, checked_int32(output.extents[1]), links});
+  recorder.call(std::string("scatter_add_linked_") + name_of(output.dtype), DeviceClass::kGpu,
+                {numbers, links, at_slot(scatter.updates, 1), output, items.x, items.y, output});
+  return recorder.finish();
+}
+
 }  // namespace
 
 Plan plan_scatter_add(DeviceClass device_class, Picks picks, bool has_table,
@@ -140,6 +168,15 @@ Plan plan_scatter_add(DeviceClass device_class, Picks picks, bool has_table,
   const Scatter scatter{device_class, std::string("scatter_add_") + name_of(output.dtype), numbers,
                         rows_of(split, first + 1, output.dtype, numbers.extents[2]),
                         rows_of(split, first + 2, output.dtype, split.axis)};
+  if (is_linked(scatter, picks)) {
+    PlanBuilder builder(first + 3);
+    std::vector<uint32_t> slots(first + 3);
+    std::iota(slots.begin(), slots.end(), 0);
+    builder.append(recorder.finish(), slots);
+    const uint32_t links = builder.add_region(2 * sizeof(int32_t) * numbers.extents[2]);
+    builder.append(plan_linked_add(scatter), {first, first + 1, first + 2, links});
+    return builder.finish();
+  }
   const bool has_vectors = device_class == DeviceClass::kCpu && picks == Picks::kRows;
   const int64_t whole = has_vectors ? split.inner / kLanes * kLanes : 0;
   scatter.record(recorder, kLanes, 0, whole);

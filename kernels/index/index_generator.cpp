@@ -5,6 +5,7 @@
 // element has its own. Of 64-bit numbers there are two words. A number n < 0 counts from the end;
 // what lies outside of the rows reads as 0 and writes nothing.
 #include "kernels/hints.h"
+#include "kernels/index/row_numbers.h"
 #include "kernels/lanes.h"
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
@@ -29,21 +30,6 @@ class RowsGenerator : public Generator<Derived> {
   Var x{"x"}, y{"y"}, z{"z"};
 
   bool is_gpu() const { return device_class.value() == "gpu"; }
-
-  struct Number {
-    Expr value, is_valid;
-  };
-  static Number number_at(BufferInput& numbers, const Expr& at_x, const Expr& at_i,
-                          const Expr& at_o) {
-    const Expr words = numbers.dim(0).extent(), low = numbers(0, at_x, at_i, at_o);
-    return {low, words == 1 || numbers(words - 1, at_x, at_i, at_o) == (low >> 31)};
-  }
-  static Number row_at(BufferInput& numbers, const Expr& at_x, const Expr& at_i, const Expr& at_o,
-                       const Expr& rows) {
-    const Number number = number_at(numbers, at_x, at_i, at_o);
-    const Expr row = number.value + select(number.value < 0, rows, 0);
-    return {clamp(row, 0, rows - 1), number.is_valid && row >= 0 && row < rows};
-  }
 
   // Steps of `lanes` elements along a row of `extent`; the last one moves inwards.
   struct Row {
@@ -100,7 +86,7 @@ class Gather : public GatherGenerator<Gather> {
     Func result = *result_;
     result(x, y, z) = undef(result_->type());
     const Row row = make_row(result_->dim(0).extent(), 1, *sizes_[0]);
-    const Number picked = row_at(*numbers_, row.at, y, z, table_->dim(1).extent());
+    const PickedRow picked = picked_row(*numbers_, row.at, y, z, table_->dim(1).extent());
     result(row.at, y, z) = select(picked.is_valid, (*table_)(row.at, picked.value, z),
                                   Internal::make_zero(result_->type()));
     set_any_layout(*table_, *numbers_, *result_);
@@ -119,8 +105,8 @@ class GatherRows : public GatherGenerator<GatherRows> {
   void generate() {
     Func result = *result_, pick("pick");
     const Expr rows = table_->dim(1).extent(), count = result_->dim(1).extent();
-    const Number now = row_at(*numbers_, 0, y, 0, rows);
-    const Number later = row_at(*numbers_, 0, min(y + 2, count - 1), 0, rows);
+    const PickedRow now = picked_row(*numbers_, 0, y, 0, rows);
+    const PickedRow later = picked_row(*numbers_, 0, min(y + 2, count - 1), 0, rows);
     pick(y) = {now.value, cast<int32_t>(now.is_valid), later.value};
     const Row row = make_row(result_->dim(0).extent(), kLanes, *sizes_[0]);
     const auto table_at = [&](const Expr& number) {
@@ -167,7 +153,7 @@ class GatherLanes : public RowsGenerator<GatherLanes> {
     const Expr step = all[3] * chunk_i + all[2], at_o = all[4] * chunk_o + all[1];
     all.where(step < steps);
     all.where(at_o < outer);
-    const Number number = row_at(*numbers_, 0, i + l, 0, rows);
+    const PickedRow number = picked_row(*numbers_, 0, i + l, 0, rows);
     place(l, i) = {number.value, cast<int32_t>(number.is_valid)};
     const Expr first = min(step * kLanes, extent - kLanes);
     const Expr row = clamp(place(all[0], first)[0], 0, rows - 1);
@@ -223,7 +209,7 @@ class ScatterAdd : public RowsGenerator<ScatterAdd> {
               {0, parts}},
              "all");
     const Expr step = all[3] * chunk + all[1], at = begin + step * lanes + all[0];
-    const Number picked = row_at(*numbers_, at, all[2], z, result_->dim(1).extent());
+    const PickedRow picked = picked_row(*numbers_, at, all[2], z, result_->dim(1).extent());
     all.where(step < steps);
     all.where(picked.is_valid && picked.value >= all[4] * part_rows &&
               picked.value < (all[4] + 1) * part_rows);
@@ -276,7 +262,7 @@ class OneHot : public RowsGenerator<OneHot> {
     const Expr lanes = *sizes_[4];
     result(x, y, z) = undef(result_->type());
     const Row row = make_row(result_->dim(0).extent(), lanes, *sizes_[5]);
-    const Number number = number_at(*numbers_, 0, y, z);
+    const PickedRow number = number_at(*numbers_, 0, y, z);
     // One comparison a lane: to join truth values of vectors takes AVX2 longer than all else.
     const Expr wanted = select(number.is_valid, number.value, -1);
     result(row.at, y, z) = select(wanted == row.at, bits(0), bits(2));

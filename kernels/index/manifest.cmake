@@ -12,6 +12,9 @@ foreach(type f32:float32 i32:int32 i64:int64 u8:uint8)
   list(GET type 0 dtype)
   list(GET type 1 type)
   ballast_kernel(scatter_add_${dtype} GENERATOR scatter_add_rows PARAMS type=${type})
+  ballast_kernel(scatter_add_linked_${dtype} CLASSES gpu GENERATOR scatter_add_linked
+                 PARAMS type=${type})
 endforeach()
+ballast_kernel(scatter_links CLASSES gpu GENERATOR scatter_links)
 
 ballast_oclgrind_filter(Index.*)
