@@ -1,5 +1,6 @@
 // Folding the lanes of a vector into one value: half with half, until one is left, so that each
-// step is one shuffle and one instruction.
+// step is one shuffle and one instruction. On a GPU the lanes are work-items, which share their
+// values in local memory.
 #pragma once
 
 #include <Halide.h>
@@ -56,6 +57,20 @@ class LaneFold {
       for (size_t d = 1; d < vars.size(); ++d) step.bound_storage(vars[d], 1);
       lanes /= 2;
     }
+  }
+
+  // The same on a GPU, whose work-group is a pass of the loop `at`: an item for each lane makes its
+  // value from `each`, which it keeps for itself; then about the square root of as many items take
+  // equal shares, and one item what they leave.
+  void share(Halide::Func consumer, const Halide::Var& at, Halide::Func each) {
+    size_t halvings = 0;
+    while (lanes_ >> halvings > 1 << halvings) ++halvings;
+    for (size_t k : {size_t{0}, halvings}) {
+      const Halide::Var lane = steps_[k].args()[0];
+      steps_[k].compute_at(consumer, at).bound(lane, 0, lanes_ >> k).gpu_threads(lane);
+      steps_[k].store_in(Halide::MemoryType::GPUShared);
+    }
+    each.compute_at(steps_[0], steps_[0].args()[0]).store_in(Halide::MemoryType::Stack);
   }
 
  private:

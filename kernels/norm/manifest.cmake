@@ -6,6 +6,12 @@ foreach(layout rows columns)
                    PARAMS kind=${kind} layout=${layout})
   endforeach()
 endforeach()
+foreach(kind layer batch rms)  # that more work-items share
+  ballast_kernel(norm_moments_${kind}_long_rows GENERATOR moments CLASSES gpu
+                 PARAMS kind=${kind} layout=long_rows)
+  ballast_kernel(norm_sums_${kind}_long_rows GENERATOR norm_sums CLASSES gpu
+                 PARAMS kind=${kind} layout=long_rows)
+endforeach()
 
 foreach(row layer:false rms:true)
   string(REPLACE ":" ";" row ${row})

@@ -32,6 +32,10 @@ bool AxisView::is_short() const {
   return is_rows_ && device_class_ == DeviceClass::kCpu && split_.axis <= kShortRow;
 }
 
+bool AxisView::is_long() const {
+  return is_rows_ && device_class_ == DeviceClass::kGpu && split_.axis > kLongestCachedRow;
+}
+
 Operand AxisView::tensor(uint32_t slot, DType dtype) const {
   const auto [outer, axis, inner] = split_;
   if (is_rows_) return {slot, dtype, {axis, outer}, {1, axis}, {}};

@@ -22,8 +22,10 @@ class AxisView {
   // For kernels that write results of this shape once, from values and not in the buffers of
   // inputs.
   SourceRules rules() const;
-  // "rows" or "columns": how the kernels' names end.
-  const char* layout() const { return is_rows_ ? "rows" : "columns"; }
+  // "rows", "long_rows" or "columns": how the kernels' names end.
+  const char* layout() const { return is_long() ? "long_rows" : is_rows_ ? "rows" : "columns"; }
+  // Rows that more of a GPU's work-items share.
+  bool is_long() const;
   // Rows on CPUs of which kernels that have such a variant take several at once: "short_rows".
   bool is_short() const;
   const char* short_layout() const { return is_short() ? "short_rows" : layout(); }

@@ -20,7 +20,6 @@ using Halide::Var;
 namespace {
 
 constexpr int kUnroll = kRowStep / kLanes;  // vectors folded side by side
-constexpr int kItems = 64;                  // work-items of a GPU's group
 const Var kLane("lane"), kPart("part");
 
 // The largest and the least of a line are two totals each.
@@ -120,7 +119,7 @@ void Fold::fold_columns(const AxisNest& nest, const std::vector<Term>& terms) {
 
 // CPU: lanes(lane, part, row); whole steps go to kUnroll vectors, the whole vectors left to the
 // first of them, and what is left of the row comes as the last sixteen elements, of which only new
-// ones count. GPU: lanes(lane, 0, row), a work-item each.
+// ones count. GPU: lanes(lane, 0, row), a work-item each; whole steps, then those left.
 void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
   const std::vector<Term> totals = totals_of(terms);
   const Var row = nest.row;
@@ -135,8 +134,13 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
   };
   lanes_(kLane, kPart, row) = identities(totals);
   if (nest.is_gpu) {
-    steps_ = RDom(0, (nest.length + kItems - 1) / kItems, "steps");
-    const Expr column = steps_ * kItems + kLane;
+    const int items = nest.items, loads = nest.loads;
+    const Expr whole = nest.length / (items * loads);
+    steps_ = RDom(0, loads, 0, whole, "steps");
+    update(0, (steps_.y * loads + steps_.x) * items + kLane, Expr());
+    const Expr left = nest.length - whole * (items * loads);
+    rest_ = RDom(0, (left + items - 1) / items, "rest");
+    const Expr column = (whole * loads + rest_) * items + kLane;
     update(0, min(column, nest.length - 1), column < nest.length);
   } else {
     const Expr steps = nest.length / kRowStep, whole = nest.length / kLanes;
@@ -159,7 +163,7 @@ void Fold::fold_rows(const AxisNest& nest, const std::vector<Term>& terms) {
   Func across(total_.name() + "_across");
   across(kLane, row) =
       Tuple(nest.is_gpu ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
-  lane_fold_ = {LaneFold(across, nest.is_gpu ? kItems : kLanes, {row}, combine)};
+  lane_fold_ = {LaneFold(across, nest.is_gpu ? nest.items : kLanes, {row}, combine)};
   total_(row) = Tuple(values_of(terms, lane_fold_[0].total()));
   values_ = values_at(total_, nest.place());
 }
@@ -178,8 +182,8 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_
       }
     }
   } else if (is_tensor()) {
-    out.split(nest.r, nest.r, inner_, kItems, TailStrategy::GuardWithIf)
-        .reorder(inner_, nest.r, nest.row)
+    out.split(nest.r, nest.r, inner_, nest.items, TailStrategy::GuardWithIf)
+        .reorder(nest.r, inner_, nest.row)
         .gpu_blocks(nest.row)
         .gpu_threads(inner_);
   } else {
@@ -201,7 +205,7 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, co
     return stage.reorder(inner_, nest.r, block_, nest.o).gpu_blocks(block_, nest.o);
   };
   if (nest.is_gpu) {
-    split(out, kItems, TailStrategy::GuardWithIf).gpu_threads(inner_);
+    split(out, nest.items, TailStrategy::GuardWithIf).gpu_threads(inner_);
     return;
   }
   split(out.specialize(is_wide_), kColumns, TailStrategy::ShiftInwards)
@@ -254,8 +258,9 @@ void AxisSchedule::keep(Fold& fold) {
     return;
   }
   if (nest_.is_gpu) {
-    fold.lanes_.compute_at(out_, nest_.row).gpu_threads(kLane);
-    fold.lanes_.update().gpu_threads(kLane);
+    fold.lane_fold_[0].share(out_, nest_.row, fold.lanes_);
+    fold.lanes_.update(0).unroll(fold.steps_.x);
+    fold.lanes_.update(1).unscheduled();
     return;
   }
   fold_within(fold, nest_.rows_at_once > 1 ? fold.total_ : out_);

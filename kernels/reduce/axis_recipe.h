@@ -7,6 +7,7 @@
 //   rows     x(r, row): the axis is dense; vectors lie along it. CPUs need at least 16 elements.
 //            "short_rows", for CPUs: each pass takes several rows before the next pass begins, so
 //            that the end of a row's fold, one chain of instructions, runs beside other rows.
+//            "long_rows", for GPUs: more work-items for each.
 //   columns  x(i, r, o): vectors lie along i, across the axis; i may have any stride.
 // The order of additions depends on the extents only.
 #pragma once
@@ -26,13 +27,18 @@ struct AxisNest {
   // Rows on CPUs whose length is whole steps of four vectors: fewer instructions for each.
   bool has_whole_steps = false;
   int rows_at_once = 1;  // that each pass takes; more for "short_rows"
-  Halide::Expr length;   // of the axis
+  // Of a GPU's work-group, and how many elements of a row each has in flight.
+  int items = 64, loads = 4;
+  Halide::Expr length;  // of the axis
   Halide::Var r{"r"}, row{"row"}, i{"i"}, o{"o"};
 
   AxisNest(const std::string& layout, bool is_gpu_class)
       : is_rows(layout != "columns"),
         is_gpu(is_gpu_class),
-        rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1) {}
+        rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1) {
+    if (layout == "long_rows") items = 256, loads = 8;
+  }
+  bool is_long() const { return items > 64; }
   // The coordinates of the element `along` of this line; those of what a line has once.
   std::vector<Halide::Expr> at(const Halide::Expr& along) const;
   std::vector<Halide::Expr> place() const;

@@ -18,6 +18,19 @@ foreach(row softmax:false log_softmax:true)
   ballast_kernel(${op}_short_rows GENERATOR softmax CLASSES cpu
                  PARAMS layout=short_rows is_log=${is_log})
 endforeach()
+# Rows that more work-items share.
+foreach(row softmax:false log_softmax:true)
+  string(REPLACE ":" ";" row ${row})
+  list(GET row 0 op)
+  list(GET row 1 is_log)
+  ballast_kernel(${op}_long_rows GENERATOR softmax CLASSES gpu
+                 PARAMS layout=long_rows is_log=${is_log})
+  ballast_kernel(${op}_grad_long_rows GENERATOR softmax_grad CLASSES gpu
+                 PARAMS layout=long_rows is_log=${is_log})
+endforeach()
+foreach(op cross_entropy cross_entropy_grad)
+  ballast_kernel(softmax_${op}_long_rows GENERATOR ${op} CLASSES gpu PARAMS layout=long_rows)
+endforeach()
 # Rows short enough to keep their exponentials.
 foreach(op softmax softmax_cross_entropy_grad)
   string(REPLACE softmax_cross cross generator ${op})
