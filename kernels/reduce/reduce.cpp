@@ -129,10 +129,23 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
   recorder.call(kernel, reduction.device_class, args);
 }
 
-// Whether rows lie in the lanes of vectors, as they are shorter than one. The bits are the same.
+// Whether rows lie in the lanes of vectors, as they are shorter than one, where the bits are the
+// same; or a GPU's work-item takes each.
 bool are_rows_lanes(const Reduction& reduction, const AxisSplit& view) {
-  return reduction.device_class == DeviceClass::kCpu && reduction.prologue == nullptr &&
-         view.inner == 1 && view.axis > 0 && view.axis < kLanes && view.outer >= kLanes;
+  return reduction.prologue == nullptr && view.inner == 1 && view.axis > 0 && view.axis < kLanes &&
+         view.outer >= kLanes;
+}
+
+Plan plan_rows_by_item(const Reduction& reduction, const AxisSplit& view, float divisor) {
+  const std::string kernel =
+      fmt::format("reduce_columns_{}_{}", reduction.kind, name_of(reduction.dtype));
+  const auto [outer, axis, inner] = view;
+  Recorder recorder;
+  recorder.call(kernel, reduction.device_class,
+                {Operand{0, reduction.dtype, {outer, axis, 1}, {axis, 1, outer * axis}, {}},
+                 checked_int32(axis), divisor,
+                 Operand{1, reduction.dtype, {outer, 1, 1}, {1, outer, outer}, {}}});
+  return recorder.finish();
 }
 
 Plan plan_rows_by_lane(const Reduction& reduction, const AxisSplit& view, float divisor) {
@@ -176,7 +189,10 @@ Chunking choose_chunking(const Reduction& reduction, const AxisSplit& view, bool
 // One reduced group; long ones in several launches through the workspace.
 Plan plan_single(const Reduction& reduction, const AxisSplit& view, float divisor,
                  bool is_of_totals = false) {
-  if (are_rows_lanes(reduction, view)) return plan_rows_by_lane(reduction, view, divisor);
+  if (are_rows_lanes(reduction, view)) {
+    const bool is_cpu = reduction.device_class == DeviceClass::kCpu;
+    return (is_cpu ? plan_rows_by_lane : plan_rows_by_item)(reduction, view, divisor);
+  }
   Recorder recorder;
   const Chunking chunking = choose_chunking(reduction, view, is_of_totals);
   const uint32_t output = reduction.inputs();

@@ -78,6 +78,7 @@ class ReduceKernel : public Halide::Generator<Derived> {
 class ReduceRows : public ReduceKernel<ReduceRows, 2> {
  public:
   static constexpr int kStep = kRowStep;
+  static constexpr int kLoads = 4;  // of a GPU's work-item that are in flight
   Input<int> rows_per_group{"rows_per_group"};
   Output<Buffer<>> out{"out", 2};
 
@@ -93,12 +94,19 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     Totals start_values{start_value()};
     if (is_extremum()) start_values.push_back(0.0f);
     lanes(l, part, c, row) = Tuple(start_values);
-    steps = RDom(0, parts, 0, chunk / kStep, "steps");
-    const Expr first = start + steps.y * kStep;
     if (is_gpu()) {
-      steps.where(first < length);
-      take(0, min(first, length - 1 - l), first + l < length);
+      // Whole steps of the chunk, kLoads of them side by side; then those left.
+      const Expr elements = clamp(length - start, 0, chunk), groups = elements / (kStep * kLoads);
+      steps = RDom(0, kLoads, 0, chunk / (kStep * kLoads), "steps");
+      steps.where(steps.y < groups);
+      take(0, start + (steps.y * kLoads + steps.x) * kStep);
+      rest = RDom(0, kLoads, "rest");
+      const Expr from = start + (groups * kLoads + rest) * kStep;
+      rest.where(from < start + elements);
+      take(0, min(from, length - 1 - l), from + l < length);
     } else {
+      steps = RDom(0, parts, 0, chunk / kStep, "steps");
+      const Expr first = start + steps.y * kStep;
       steps.where(first + kStep <= length);
       take(steps.x, first + steps.x * width);
       rest = RDom(0, (length - whole) / kLanes, "rest");
@@ -155,8 +163,9 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     const Var group("group");
     if (is_gpu()) {  // a work-group per total, a work-item per lane
       Func(out).gpu_blocks(c, row);
-      lanes.compute_at(out, c).gpu_threads(l).store_in(MemoryType::GPUShared);
-      lanes.update().gpu_threads(l);
+      lane_fold.share(out, c, lanes);
+      lanes.update(0).unroll(steps.x);
+      lanes.update(1).unscheduled();
       singles.compute_at(out, c).store_in(MemoryType::Stack);
       return;
     }
@@ -241,7 +250,8 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
 
 // Across the dense axis: in(i, r, outer) -> out(i, c, outer), c counting chunks of `chunk` steps of
 // r. Several vectors side by side along i, the last of a row moved inwards over its neighbour:
-// whole cache lines, and many totals in flight. The order of additions is that along r in any case.
+// whole cache lines, and many totals in flight. On GPUs i may have any stride: short rows lie
+// across, a work-item each. The order of additions is that along r in any case.
 class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
  public:
   Output<Buffer<>> out{"out", 3};
@@ -265,6 +275,7 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
     const Expr width = out.dim(0).extent();
     Func func = out;
     if (is_gpu()) {
+      in.dim(0).set_stride(Expr());
       constexpr int kItems = 64;
       func.split(i, block, inner, kItems, TailStrategy::GuardWithIf);
       func.reorder(inner, block, c, o).gpu_blocks(block, c, o).gpu_threads(inner);
