@@ -17,7 +17,9 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
   const bool is_rows = view.inner == 1;
   Recorder recorder;
-  if (is_rows && device_class == DeviceClass::kCpu && view.axis >= kLanes) {
+  // A vector of a CPU, or enough for a GPU's work-group; shorter rows lie across.
+  const int64_t shortest = device_class == DeviceClass::kCpu ? kLanes : 32;
+  if (is_rows && view.axis >= shortest) {
     const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
     const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
     recorder.call(kernel, device_class,

@@ -22,6 +22,7 @@ class ArgGenerator : public Generator<Derived> {
   GeneratorParam<std::string> dtype{"dtype", "f32"};
 
  protected:
+  bool is_gpu() const { return device_class.value() == "gpu"; }
   Type type() const { return storage_type(dtype_named(dtype)); }
   Expr is_better(const Expr& value, const Expr& old) const {
     return kind.value() == "argmax" ? lt(old, value) : lt(value, old);
@@ -52,7 +53,7 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
     const Var block("block"), inner("inner");
     const Expr width = out.dim(0).extent();
     Func func = out;
-    if (device_class.value() == "gpu") {
+    if (is_gpu()) {
       constexpr int kItems = 64;
       func.split(i, block, inner, kItems, TailStrategy::GuardWithIf).reorder(inner, block, o);
       func.gpu_blocks(block, o).gpu_threads(inner);
@@ -86,11 +87,12 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
   RDom steps;
 };
 
-// Along the dense axis of at least a vector: in(r, row) -> out(row), on CPUs. A lane keeps the best
-// of its values, where that was, and where its first NaN was.
+// Along the dense axis of at least a vector: in(r, row) -> out(row). A lane keeps the best of its
+// values, where that was, and where its first NaN was. On GPUs a lane is a work-item, which loads
+// several values at a time.
 class ArgRows : public ArgGenerator<ArgRows> {
  public:
-  static constexpr int kParts = 4, kStep = kParts * kLanes;
+  static constexpr int kParts = 4, kStep = kParts * kLanes, kItems = 64, kLoads = 4;
   static constexpr int kNowhere = std::numeric_limits<int32_t>::max();
   Input<Buffer<>> in{"in", 2};
   Input<int> rows_per_group{"rows_per_group"};
@@ -99,16 +101,25 @@ class ArgRows : public ArgGenerator<ArgRows> {
   void configure() { in.set_type(type()); }
 
   void generate() {
-    const Expr length = in.dim(0).extent(), whole = length / kStep;
+    const Expr length = in.dim(0).extent();
     // Before the first value: the worst there is, at the first place that could be.
     lanes(l, part, row) = values(part * kLanes + l, kNowhere, identity());
-    steps = RDom(0, kParts, 0, whole, "steps");
-    take(steps.x, (steps.y * kParts + steps.x) * kLanes + l);
-    rest = RDom(0, length / kLanes - whole * kParts, "rest");
-    take(0, (whole * kParts + rest) * kLanes + l);
-    // The last vector repeats what its neighbours have seen: an equal value does not win.
-    tail = RDom(0, select(length % kLanes != 0, 1, 0), "tail");
-    take(1, length - kLanes + l + tail);
+    // Lanes may see what others have seen: an equal value does not win.
+    if (is_gpu()) {
+      const Expr whole = length / (kItems * kLoads);
+      steps = RDom(0, kLoads, 0, whole, "steps");
+      take(0, (steps.y * kLoads + steps.x) * kItems + l);
+      rest = RDom(0, (length + kItems - 1) / kItems - whole * kLoads, "rest");
+      take(0, min((whole * kLoads + rest) * kItems + l, length - 1));
+    } else {
+      const Expr whole = length / kStep;
+      steps = RDom(0, kParts, 0, whole, "steps");
+      take(steps.x, (steps.y * kParts + steps.x) * kLanes + l);
+      rest = RDom(0, length / kLanes - whole * kParts, "rest");
+      take(0, (whole * kParts + rest) * kLanes + l);
+      tail = RDom(0, select(length % kLanes != 0, 1, 0), "tail");
+      take(1, length - kLanes + l + tail);
+    }
 
     const auto combine = [&](const std::vector<Expr>& a, const std::vector<Expr>& b) {
       const Expr value = a.back(), other = b.back();
@@ -120,8 +131,9 @@ class ArgRows : public ArgGenerator<ArgRows> {
     };
     const auto at = [&](int p) { return values_at(lanes, {l, p, row}); };
     Func across("across");
-    across(l, row) = Tuple(combine(combine(at(0), at(1)), combine(at(2), at(3))));
-    LaneFold lane_fold(across, kLanes, {row}, combine);
+    across(l, row) =
+        Tuple(is_gpu() ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
+    LaneFold lane_fold(across, is_gpu() ? kItems : kLanes, {row}, combine);
     const std::vector<Expr>& total = lane_fold.total();
     out(row) = has_nan() ? select(total[1] < kNowhere, total[1], total[0]) : total[0];
     schedule_rows(lane_fold);
@@ -148,6 +160,13 @@ class ArgRows : public ArgGenerator<ArgRows> {
   void schedule_rows(LaneFold& lane_fold) {
     const Var group("group");
     set_mins(in, out);
+    if (is_gpu()) {
+      Func(out).gpu_blocks(row);
+      lane_fold.share(out, row, lanes);
+      lanes.update(0).unroll(steps.x);
+      lanes.update(1).unscheduled();
+      return;
+    }
     Func(out).split(row, group, row, rows_per_group, TailStrategy::GuardWithIf).gpu_blocks(group);
     lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
     lanes.bound(part, 0, kParts).unroll(part);

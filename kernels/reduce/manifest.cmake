@@ -15,7 +15,7 @@ endforeach()
 foreach(dtype f32 i32 i64 u8)
   foreach(kind argmax argmin)
     ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
-    ballast_kernel(${kind}_rows_${dtype} GENERATOR arg_rows CLASSES cpu
+    ballast_kernel(${kind}_rows_${dtype} GENERATOR arg_rows
                    PARAMS kind=${kind} dtype=${dtype})
   endforeach()
 endforeach()
