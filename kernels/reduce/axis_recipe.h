@@ -38,7 +38,6 @@ struct AxisNest {
         rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1) {
     if (layout == "long_rows") items = 256, loads = 8;
   }
-  bool is_long() const { return items > 64; }
   // The coordinates of the element `along` of this line; those of what a line has once.
   std::vector<Halide::Expr> at(const Halide::Expr& along) const;
   std::vector<Halide::Expr> place() const;

@@ -1,7 +1,8 @@
-// Running sums: rows by blocks that are transposed, other lines side by side.
+// Running sums: rows by blocks that are transposed, other lines side by side; on GPUs by tiles.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
+#include "kernels/reduce/cumulative_tiles.h"
 
 #include <algorithm>
 
@@ -12,6 +13,9 @@ Plan plan_cumsum(DeviceClass device_class, const TensorType& type, int64_t axis,
   if (type.elements() == 0) return {};
   const AxisSplit view = split_around(type.shape, static_cast<size_t>(axis));
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  if (!is_cpu && are_cumulative_tiles(view)) {
+    return plan_cumulative_tiles(type.dtype, view, {is_exclusive, is_reverse});
+  }
   const bool by_rows = is_cpu && view.inner == 1 && view.axis >= kLanes && size_of(type.dtype) == 4;
   const std::string kernel =
       fmt::format("cumsum_{}{}", by_rows ? "rows_" : "", name_of(type.dtype));

@@ -26,6 +26,16 @@ endforeach()
 foreach(dtype f32 i32)
   ballast_kernel(cumsum_rows_${dtype} GENERATOR cumsum_rows CLASSES cpu PARAMS dtype=${dtype})
 endforeach()
+# Tiles of long lines.
+foreach(dtype f32 i32 i64)
+  foreach(row rows:1 columns:16)
+    string(REPLACE ":" ";" row ${row})
+    list(GET row 0 shape)
+    list(GET row 1 lines)
+    ballast_kernel(cumsum_tiles_${shape}_${dtype} GENERATOR cumsum_tiles CLASSES gpu
+                   PARAMS dtype=${dtype} lines=${lines})
+  endforeach()
+endforeach()
 
 ballast_oclgrind_filter(Reduce.A* Reduce.Integers Reduce.S* FusedReduce.* Kinds/*.MatchesDouble/*
                         Cumulative.S* Cumulative.I*)
