@@ -72,7 +72,7 @@ struct Reduction {
 int64_t chunk_count(DeviceClass device_class, const AxisSplit& view, int64_t parts) {
   const bool is_cpu = device_class == DeviceClass::kCpu;
   const int64_t elements_per_chunk = is_cpu ? 16384 : 2048;
-  const int64_t enough = is_cpu ? 4 : 256;
+  const int64_t enough = is_cpu ? 4 : 1024;
   if (parts >= enough) return 1;
   const int64_t wanted = std::min(enough / parts, view.elements() / (parts * elements_per_chunk));
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(view.axis, 1));
