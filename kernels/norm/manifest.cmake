@@ -2,16 +2,29 @@ foreach(layout rows columns)
   foreach(kind layer batch rms)
     ballast_kernel(norm_moments_${kind}_${layout} GENERATOR moments
                    PARAMS kind=${kind} layout=${layout})
+  endforeach()
+  foreach(kind layer rms)
     ballast_kernel(norm_sums_${kind}_${layout} GENERATOR norm_sums
                    PARAMS kind=${kind} layout=${layout})
   endforeach()
+  ballast_kernel(norm_sums_batch_${layout} GENERATOR norm_sums CLASSES cpu
+                 PARAMS kind=batch layout=${layout})
+  ballast_kernel(norm_sums_channels_${layout} GENERATOR norm_sums CLASSES gpu
+                 PARAMS kind=channels layout=${layout})
 endforeach()
-foreach(kind layer batch rms)  # that more work-items share
+# Rows that more work-items share.
+foreach(kind layer batch rms)
   ballast_kernel(norm_moments_${kind}_long_rows GENERATOR moments CLASSES gpu
                  PARAMS kind=${kind} layout=long_rows)
+endforeach()
+foreach(kind layer channels rms)
   ballast_kernel(norm_sums_${kind}_long_rows GENERATOR norm_sums CLASSES gpu
                  PARAMS kind=${kind} layout=long_rows)
 endforeach()
+ballast_kernel(norm_line_sums GENERATOR norm_line_sums CLASSES gpu)
+ballast_kernel(norm_line_sums_weighted GENERATOR norm_line_sums CLASSES gpu
+               PARAMS is_weighted=true)
+ballast_kernel(norm_group_sums GENERATOR norm_group_sums CLASSES gpu)
 
 foreach(row layer:false rms:true)
   string(REPLACE ":" ";" row ${row})

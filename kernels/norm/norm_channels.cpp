@@ -18,6 +18,47 @@ NormView group_view(const ChannelShape& s, int64_t groups) {
   return {{s.batch, groups, each, s.inner}, {groups, 1, 0, 0}, {0, each, 1, 0}};
 }
 
+// On GPUs, by (batch, channel) the sums of dy x' and dy, where channel c of sample b has the
+// statistics (b channels + c) / each % count. Returns the slots of the sums.
+std::pair<uint32_t, uint32_t> add_channel_sums_on_gpu(const ChannelShape& shape, int64_t each,
+                                                      int64_t count, PlanBuilder& builder) {
+  const NormGradSlots& s = kNormGradSlots;
+  const int64_t lines = shape.batch * shape.channels;
+  const uint32_t products = builder.add_floats(lines), slopes = builder.add_floats(lines);
+  builder.append(norm_channel_sums(lines, shape.inner, each, count),
+                 {s.dy, s.x, s.rstd, s.mean, products, slopes});
+  return {products, slopes};
+}
+
+// Launches are few, as each costs as much as its work.
+Plan plan_group_norm_grad_on_gpu(const ChannelShape& shape, int64_t groups) {
+  const NormGradSlots& s = kNormGradSlots;
+  PlanBuilder builder(8);
+  const int64_t each = shape.channels / groups, count = shape.batch * groups;
+  const auto [products, slopes] = add_channel_sums_on_gpu(shape, each, count, builder);
+  builder.append(norm_sum_two_lines(shape.batch, shape.channels),
+                 {products, slopes, s.dgamma, s.dbeta});
+  const uint32_t of_groups = builder.add_floats(count), group_slopes = builder.add_floats(count);
+  builder.append(norm_group_sums(shape.batch, groups, each),
+                 {products, slopes, s.gamma, of_groups, group_slopes});
+  builder.append(norm_dx(DeviceClass::kGpu, "layer", group_view(shape, groups), each * shape.inner),
+                 {s.dy, s.x, s.gamma, s.rstd, of_groups, s.mean, group_slopes, s.dx});
+  return builder.finish();
+}
+
+Plan plan_batch_norm_grad_on_gpu(const ChannelShape& shape) {
+  const NormGradSlots& s = kNormGradSlots;
+  PlanBuilder builder(8);
+  const auto [products, slopes] = add_channel_sums_on_gpu(shape, 1, shape.channels, builder);
+  const uint32_t weighted = builder.add_floats(shape.channels);
+  const uint32_t weighted_slopes = builder.add_floats(shape.channels);
+  builder.append(norm_sum_two_lines(shape.batch, shape.channels, /*is_weighted=*/true),
+                 {products, slopes, s.gamma, s.dgamma, s.dbeta, weighted, weighted_slopes});
+  builder.append(norm_dx(DeviceClass::kGpu, "layer", batch_view(shape), shape.batch * shape.inner),
+                 {s.dy, s.x, s.gamma, s.rstd, weighted, s.mean, weighted_slopes, s.dx});
+  return builder.finish();
+}
+
 // By (batch, channel) the sums of dy x' and dy; then dgamma and dbeta. Returns the slots of the
 // sums.
 std::pair<uint32_t, uint32_t> add_channel_sums(DeviceClass device_class, const ChannelShape& shape,
@@ -59,6 +100,7 @@ Plan plan_group_norm_grad(DeviceClass device_class, const ChannelShape& shape, i
     builder.append(norm_sum_lines(device_class, 0, shape.channels), {s.x, s.dbeta});
     return builder.finish();
   }
+  if (device_class == DeviceClass::kGpu) return plan_group_norm_grad_on_gpu(shape, groups);
   const int64_t each = shape.channels / groups;
   const auto [products, slopes] =
       add_channel_sums(device_class, shape, {shape.batch, groups, each}, {groups, 1, 0}, builder);
@@ -109,6 +151,7 @@ Plan plan_batch_norm(DeviceClass device_class, const ChannelShape& shape, float 
 }
 
 Plan plan_batch_norm_grad(DeviceClass device_class, const ChannelShape& shape) {
+  if (device_class == DeviceClass::kGpu) return plan_batch_norm_grad_on_gpu(shape);
   const NormGradSlots& s = kNormGradSlots;
   PlanBuilder builder(8);
   add_channel_sums(device_class, shape, {shape.batch, shape.channels}, {0, 1}, builder);

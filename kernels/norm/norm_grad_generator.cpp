@@ -13,7 +13,8 @@ using namespace Halide;
 
 // What the gradients of a line's moments need: the sums over the line of dy' and of dy' x', where
 // x' = (x - mean) rstd; dy' is dy, or for layers dy gamma(r). "rms" needs the second sum only and
-// has no mean; "batch" has no gamma.
+// has no mean; "batch" has no gamma, nor has "channels", whose line l has statistic l / each %
+// count.
 template <class Derived>
 class GradientSums : public AxisGenerator<Derived> {
  public:
@@ -26,19 +27,27 @@ class GradientSums : public AxisGenerator<Derived> {
 
  protected:
   bool has_mean() const { return kind.value() != "rms"; }
-  bool has_gamma() const { return kind.value() != "batch"; }
+  bool are_channels() const { return kind.value() == "channels"; }
+  bool has_gamma() const { return kind.value() != "batch" && !are_channels(); }
 
   void add_inputs(const std::vector<GeneratorOutput<Buffer<>>*>& tensors) {
     if (has_gamma()) gamma_ = this->template add_input<Buffer<>>("gamma", Float(32), 1);
     this->set_tensors({&dy, &x}, tensors);
     this->set_per_line({&rstd}, {});
     if (has_mean()) mean_ = this->add_line_input("mean");
+    if (are_channels()) each_ = this->template add_input<int>("each");
+    if (are_channels()) count_ = this->template add_input<int>("count");
+  }
+  std::vector<Expr> statistic(const AxisNest& nest) const {
+    if (!are_channels()) return nest.place();
+    const Expr number = nest.place()[0] / *each_ % *count_;
+    return nest.is_rows ? std::vector<Expr>{number} : std::vector<Expr>{number, 0};
   }
   Expr distance(const AxisNest& nest) {
     const Expr value = x(nest.at(nest.r));
-    return has_mean() ? value - (*mean_)(nest.place()) : value;
+    return has_mean() ? value - (*mean_)(statistic(nest)) : value;
   }
-  Expr normal(const AxisNest& nest) { return strict_float(distance(nest) * rstd(nest.place())); }
+  Expr normal(const AxisNest& nest) { return strict_float(distance(nest) * rstd(statistic(nest))); }
   Expr slope(const AxisNest& nest) {
     const Expr value = dy(nest.at(nest.r));
     return has_gamma() ? strict_float(value * (*gamma_)(nest.r)) : value;
@@ -53,6 +62,7 @@ class GradientSums : public AxisGenerator<Derived> {
  private:
   GeneratorInput<Buffer<>>* gamma_ = nullptr;
   GeneratorInput<Buffer<>>* mean_ = nullptr;
+  GeneratorInput<int>*each_ = nullptr, *count_ = nullptr;
 };
 
 class NormSums : public GradientSums<NormSums> {

@@ -52,7 +52,7 @@ int64_t parameter_chunk(DeviceClass device_class, int64_t rows, int64_t length) 
   }
   // As many chunks as keep all cores busy beside the vectors across; each long enough to be worth
   // the second pass over what it leaves.
-  const int64_t wanted = (device_class == DeviceClass::kCpu ? 16 : 256) / ceil_div(length, 64) + 1;
+  const int64_t wanted = (device_class == DeviceClass::kCpu ? 16 : 2048) / ceil_div(length, 64) + 1;
   return ceil_div(rows, std::clamp<int64_t>(rows / 16, 1, wanted));
 }
 
@@ -131,7 +131,9 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
     builder.append(norm_dx(device_class, kind, layer_view(rows, length), length), dx);
     builder.append(parameter_sums(device_class, kind, rows, length, chunk), parameters);
   }
-  if (chunks > 1) {
+  if (chunks > 1 && device_class == DeviceClass::kGpu && !is_rms) {
+    builder.append(norm_sum_two_lines(chunks, length), {dgamma, dbeta, s.dgamma, s.dbeta});
+  } else if (chunks > 1) {
     builder.append(norm_sum_lines(device_class, chunks, length), {dgamma, s.dgamma});
     if (!is_rms) builder.append(norm_sum_lines(device_class, chunks, length), {dbeta, s.dbeta});
   }

@@ -37,12 +37,15 @@ Plan elementwise(DeviceClass device_class, const std::string& kernel, const Norm
   return recorder.finish();
 }
 
+// The kernels of lines from this length on have more of a GPU's work-items for each.
+constexpr int64_t kLongLine = 2048;
+
 }  // namespace
 
 Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
                   float epsilon) {
   const AxisView view(device_class, {lines, length}, 1);
-  const std::string kernel = fmt::format("norm_moments_{}_{}", kind, view.layout());
+  const std::string kernel = fmt::format("norm_moments_{}_{}", kind, view.layout(kLongLine));
   Recorder recorder(kNoAliases);
   recorder.call(
       kernel, device_class,
@@ -64,7 +67,7 @@ Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormVie
 
 Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length) {
   const AxisView view(device_class, {lines, length}, 1);
-  const std::string kernel = fmt::format("norm_sums_{}_{}", kind, view.layout());
+  const std::string kernel = fmt::format("norm_sums_{}_{}", kind, view.layout(kLongLine));
   std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
                                view.rows_per_group()};
   uint32_t slot = 3;
@@ -74,6 +77,18 @@ Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines,
   if (kind != "rms") args.push_back(view.per_line(slot++));
   Recorder recorder(kNoAliases);
   recorder.call(kernel, device_class, args);
+  return recorder.finish();
+}
+
+Plan norm_channel_sums(int64_t lines, int64_t length, int64_t each, int64_t count) {
+  constexpr DeviceClass kGpu = DeviceClass::kGpu;
+  const AxisView view(kGpu, {lines, length}, 1), statistics(kGpu, {count, length}, 1);
+  const std::string kernel = fmt::format("norm_sums_channels_{}", view.layout(kLongLine));
+  Recorder recorder(kNoAliases);
+  recorder.call(kernel, kGpu,
+                {view.tensor(0), view.tensor(1), statistics.per_line(2), view.rows_per_group(),
+                 statistics.per_line(3), checked_int32(each), checked_int32(count),
+                 view.per_line(4), view.per_line(5)});
   return recorder.finish();
 }
 
@@ -88,6 +103,29 @@ Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& 
 Plan norm_sum_lines(DeviceClass device_class, int64_t count, int64_t length) {
   constexpr DType kF32 = DType::kF32;
   return plan_reduce(device_class, "sum", {kF32, {count, length}}, {0}, {kF32, {length}});
+}
+
+Plan norm_sum_two_lines(int64_t count, int64_t length, bool is_weighted) {
+  const auto row = [&](uint32_t slot) { return dense_operand(slot, DType::kF32, {length}); };
+  std::vector<HostArg> args = {dense_operand(0, DType::kF32, {count, length}),
+                               dense_operand(1, DType::kF32, {count, length})};
+  const uint32_t inputs = is_weighted ? 3 : 2, outputs = is_weighted ? 4 : 2;
+  for (uint32_t slot = 2; slot < inputs + outputs; ++slot) args.emplace_back(row(slot));
+  Recorder recorder(kNoAliases);
+  recorder.call(is_weighted ? "norm_line_sums_weighted" : "norm_line_sums", DeviceClass::kGpu,
+                args);
+  return recorder.finish();
+}
+
+Plan norm_group_sums(int64_t batch, int64_t groups, int64_t each) {
+  const auto dense = [](uint32_t slot, const Shape& shape) {
+    return dense_operand(slot, DType::kF32, shape);
+  };
+  Recorder recorder(kNoAliases);
+  recorder.call("norm_group_sums", DeviceClass::kGpu,
+                {dense(0, {batch, groups, each}), dense(1, {batch, groups, each}),
+                 dense(2, {groups, each}), dense(3, {batch, groups}), dense(4, {batch, groups})});
+  return recorder.finish();
 }
 
 }  // namespace ballast::kernels

@@ -26,6 +26,8 @@ Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormVie
 // Lines. Inputs dy, x, rstd, gamma[length], mean (rms: no mean; batch: no gamma); outputs by line
 // the sum of dy' x', and (not rms) that of dy'.
 Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length);
+// GPUs: the same without gamma, where line l has the statistics l / each % count.
+Plan norm_channel_sums(int64_t lines, int64_t length, int64_t each, int64_t count);
 // Inputs dy, x, gamma, rstd, sums of dy' x', mean, sums of dy' (rms: neither of the last); output
 // dx, where `count` elements share their moments.
 Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& view,
@@ -33,6 +35,12 @@ Plan norm_dx(DeviceClass device_class, const std::string& kind, const NormView& 
 
 // Inputs lines[count, length]; output their sum.
 Plan norm_sum_lines(DeviceClass device_class, int64_t count, int64_t length);
+// GPUs: the same of two such inputs. Weighted: gamma[length] follows them, and the outputs are
+// followed by both sums times gamma.
+Plan norm_sum_two_lines(int64_t count, int64_t length, bool is_weighted = false);
+// GPUs. Inputs two tensors[batch, groups, each], gamma[groups, each]; outputs by batch and group
+// the sums of each tensor times gamma.
+Plan norm_group_sums(int64_t batch, int64_t groups, int64_t each);
 
 // Of a gradient's operands.
 struct NormGradSlots {

@@ -266,22 +266,23 @@ TEST(NormLayer, MatchesDouble) { check_all(by_rows(layer)); }
 TEST(NormRms, MatchesDouble) { check_all(by_rows(rms)); }
 
 TEST(NormGroup, MatchesDouble) {
-  check_all({group({1, 1, 1}, 1),   group({2, 4, 1}, 2),    group({3, 6, 5}, 3),
-             group({2, 6, 16}, 1),  group({2, 8, 49}, 8),   group({1, 4, 64}, 2),
-             group({5, 32, 1}, 4),  group({2, 3, 33}, 3),   group({2, 10, 7}, 5),
-             group({2, 5, 1}, 5),   group({1, 7, 13}, 1),   group({3, 12, 9}, 4),
-             group({2, 16, 64}, 2), group({6, 4, 17}, 2),   group({1, 64, 3}, 64),
-             group({2, 15, 31}, 3), group({33, 6, 1}, 2),   group({1, 3, 1009}, 1),
-             group({4, 48, 8}, 6),  group({4, 64, 196}, 8), group({2, 32, 400}, 4)});
+  check_all({group({1, 1, 1}, 1),    group({2, 4, 1}, 2),    group({3, 6, 5}, 3),
+             group({2, 6, 16}, 1),   group({2, 8, 49}, 8),   group({1, 4, 64}, 2),
+             group({5, 32, 1}, 4),   group({2, 3, 33}, 3),   group({2, 10, 7}, 5),
+             group({2, 5, 1}, 5),    group({1, 7, 13}, 1),   group({3, 12, 9}, 4),
+             group({2, 16, 64}, 2),  group({6, 4, 17}, 2),   group({1, 64, 3}, 64),
+             group({2, 15, 31}, 3),  group({33, 6, 1}, 2),   group({1, 3, 1009}, 1),
+             group({4, 48, 8}, 6),   group({4, 64, 196}, 8), group({2, 32, 400}, 4),
+             group({1, 4, 2050}, 2), group({33, 4, 70}, 2)});
 }
 
 TEST(NormBatch, MatchesDouble) {
-  check_all({batch({2, 1, 1}),   batch({5, 3, 1}),    batch({64, 10, 1}), batch({33, 48, 1}),
-             batch({1, 4, 9}),   batch({3, 5, 7}),    batch({2, 16, 16}), batch({4, 3, 49}),
-             batch({7, 1, 20}),  batch({20, 1, 3}),   batch({1, 1, 2}),   batch({3, 17, 1}),
-             batch({2, 7, 33}),  batch({1, 20, 64}),  batch({128, 3, 1}), batch({5, 31, 4}),
-             batch({4, 65, 3}),  batch({2, 3, 1009}), batch({1, 129, 5}), batch({2, 64, 196}),
-             batch({8, 16, 400})});
+  check_all({batch({2, 1, 1}),    batch({5, 3, 1}),    batch({64, 10, 1}), batch({33, 48, 1}),
+             batch({1, 4, 9}),    batch({3, 5, 7}),    batch({2, 16, 16}), batch({4, 3, 49}),
+             batch({7, 1, 20}),   batch({20, 1, 3}),   batch({1, 1, 2}),   batch({3, 17, 1}),
+             batch({2, 7, 33}),   batch({1, 20, 64}),  batch({128, 3, 1}), batch({5, 31, 4}),
+             batch({4, 65, 3}),   batch({2, 3, 1009}), batch({1, 129, 5}), batch({2, 64, 196}),
+             batch({8, 16, 400}), batch({2, 3, 2047}), batch({2, 2, 2048})});
 }
 
 // By columns and rows, whole steps and what is left, one line and several of a channel.
@@ -336,7 +337,8 @@ TEST(NormBatch, InferenceKeepsNaNInItsElementOrChannel) {
 
 TEST(Norms, NoLinesGiveZeroParameterGradients) {
   for (const Norm& norm : {layer(0, 5), layer(0, 64), rms(0, 5), rms(0, 64), group({0, 6, 4}, 2)}) {
-    for (DeviceClass c : device_classes()) EXPECT_TRUE(norm.forward(c).launches.empty()) << norm.name;
+    for (DeviceClass c : device_classes())
+      EXPECT_TRUE(norm.forward(c).launches.empty()) << norm.name;
     Sample(norm).check();
   }
   for (const ChannelShape& s : std::vector<ChannelShape>{{0, 4, 3}, {2, 4, 0}}) {

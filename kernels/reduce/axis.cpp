@@ -32,8 +32,9 @@ bool AxisView::is_short() const {
   return is_rows_ && device_class_ == DeviceClass::kCpu && split_.axis <= kShortRow;
 }
 
-bool AxisView::is_long() const {
-  return is_rows_ && device_class_ == DeviceClass::kGpu && split_.axis > kLongestCachedRow;
+const char* AxisView::layout(int64_t long_row) const {
+  if (!is_rows_) return "columns";
+  return device_class_ == DeviceClass::kGpu && split_.axis >= long_row ? "long_rows" : "rows";
 }
 
 Operand AxisView::tensor(uint32_t slot, DType dtype) const {

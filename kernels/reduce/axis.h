@@ -23,9 +23,9 @@ class AxisView {
   // inputs.
   SourceRules rules() const;
   // "rows", "long_rows" or "columns": how the kernels' names end.
-  const char* layout() const { return is_long() ? "long_rows" : is_rows_ ? "rows" : "columns"; }
-  // Rows that more of a GPU's work-items share.
-  bool is_long() const;
+  // Long rows, which more of a GPU's work-items share, have `long_row` elements and more; by
+  // default none that fused kernels take, so that those have the same bits.
+  const char* layout(int64_t long_row = kLongestCachedRow + 1) const;
   // Rows on CPUs of which kernels that have such a variant take several at once: "short_rows".
   bool is_short() const;
   const char* short_layout() const { return is_short() ? "short_rows" : layout(); }
