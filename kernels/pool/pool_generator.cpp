@@ -47,7 +47,7 @@ class PoolGenerator : public Generator<Derived> {
   }
   Expr taps_along(const Axis& axis) const {
     const Expr step = step_of(axis);
-    return (axis.kernel + step - 1) / step;
+    return is_gpu() ? quotient(axis.kernel + step - 1, step) : Expr(axis.kernel);
   }
 
   // The windows that hold the element at `at` as the tap visited as number `visit`: the number of
@@ -58,7 +58,9 @@ class PoolGenerator : public Generator<Derived> {
   Hit window_at(const Axis& axis, const Expr& at, const Expr& visit, const Expr& windows) const {
     Expr tap = visit, is_tap;
     if (is_gpu()) {
-      const Expr first = select(axis.dilation == 1, (at + axis.before) % axis.stride, 0);
+      const Expr last = at + axis.before;  // of the taps, if windows were as large
+      const Expr first =
+          select(axis.dilation == 1, last - quotient(last, axis.stride) * axis.stride, 0);
       tap = first + visit * step_of(axis);
       is_tap = tap < axis.kernel;
     }
