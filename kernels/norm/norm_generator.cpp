@@ -1,4 +1,4 @@
-// The parts of the normalisations that fold lines: moments, and for CPUs whole layers in one
+// The parts of the normalisations that fold lines: moments, and layers of whole rows in one
 // kernel. Variances are sums of squared distances from the mean, computed in a second pass over a
 // line that is in the cache by then; never E[x^2] - E[x]^2.
 #include "kernels/pointwise/pointwise_math.h"
@@ -47,7 +47,7 @@ class MomentsGenerator : public AxisGenerator<MomentsGenerator> {
   }
 };
 
-// y = (x - mean) rstd gamma + beta for rows on CPUs, with the moments, in one pass over memory.
+// y = (x - mean) rstd gamma + beta for rows, with the moments, in one pass over memory.
 class LayerNorm : public AxisGenerator<LayerNorm> {
  public:
   GeneratorParam<bool> is_rms{"is_rms", false};  // no mean and no beta

@@ -1,4 +1,4 @@
-// The parts of the normalisations' gradients that fold lines, and for CPUs whole layers in one
+// The parts of the normalisations' gradients that fold lines, and those of whole rows in one
 // kernel.
 #include "kernels/lanes.h"
 #include "kernels/norm/norm_limits.h"
@@ -89,15 +89,16 @@ class NormSums : public GradientSums<NormSums> {
   GeneratorOutput<Func>* result_ = nullptr;
 };
 
-// dx = rstd (dy' - mean(dy') - x' mean(dy' x')) for rows on CPUs; and of each group of rows, which
-// is near at hand then, the sums of dy x' and dy, parts of dgamma and dbeta. Rows have at least
-// kNormGradBlock elements.
+// dx = rstd (dy' - mean(dy') - x' mean(dy' x')) for rows; and on CPUs of each group of rows, which
+// is near at hand then, the sums of dy x' and dy, parts of dgamma and dbeta. Rows have there at
+// least kNormGradBlock elements.
 class LayerNormGrad : public GradientSums<LayerNormGrad> {
  public:
   Output<Buffer<>> dx{"dx", Float(32)};
 
   void configure() {
     add_inputs({&dx});
+    if (is_gpu()) return;
     result_ = add_output<Func>("result", std::vector<Type>(has_mean() ? 2 : 1, Float(32)), 2);
   }
   void generate() {
@@ -120,7 +121,7 @@ class LayerNormGrad : public GradientSums<LayerNormGrad> {
     AxisSchedule schedule = make_schedule(nest, dx, rows_per_group);
     schedule.keep(sums);
     schedule.keep(means);
-    add_parameter_sums(nest, schedule);
+    if (!is_gpu()) add_parameter_sums(nest, schedule);
   }
 
  private:

@@ -13,16 +13,18 @@ namespace {
 
 NormView layer_view(int64_t rows, int64_t length) { return {{rows, length}, {1, 0}, {0, 1}}; }
 
-// Rows that a CPU reads once.
+// Rows that are read once.
 bool is_fused(DeviceClass device_class, int64_t rows, int64_t length) {
-  return device_class == DeviceClass::kCpu && AxisView(device_class, {rows, length}, 1).is_rows();
+  return AxisView(device_class, {rows, length}, 1).is_rows();
 }
 
-Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float epsilon) {
-  const DeviceClass cpu = DeviceClass::kCpu;
-  const AxisView view(cpu, {rows, length}, 1);
+Plan fused_norm(DeviceClass device_class, const std::string& kind, int64_t rows, int64_t length,
+                float epsilon) {
+  const AxisView view(device_class, {rows, length}, 1);
+  const std::string on_cpu =
+      fmt::format("{}{}", length % kRowStep == 0 ? "whole_" : "", view.short_layout());
   const std::string kernel = fmt::format(
-      "{}_norm_{}{}", kind, length % kRowStep == 0 ? "whole_" : "", view.short_layout());
+      "{}_norm_{}", kind, device_class == DeviceClass::kCpu ? on_cpu : view.layout(kLongLine));
   const bool is_rms = kind == "rms";
   const auto parameter = [&](uint32_t slot) {
     return Operand{slot, DType::kF32, {length}, {1}, {}};
@@ -34,7 +36,7 @@ Plan fused_norm(const std::string& kind, int64_t rows, int64_t length, float eps
   if (!is_rms) args.push_back(view.per_line(slot++));
   args.push_back(view.per_line(slot));
   Recorder recorder(view.rules());
-  recorder.call(kernel, cpu, args);
+  recorder.call(kernel, device_class, args);
   return recorder.finish();
 }
 
@@ -78,6 +80,20 @@ Plan fused_grad(const std::string& kind, int64_t rows, int64_t length, int64_t c
   return recorder.finish();
 }
 
+// GPUs: the same without the sums by chunk.
+Plan fused_dx(const std::string& kind, int64_t rows, int64_t length) {
+  const AxisView view(DeviceClass::kGpu, {rows, length}, 1);
+  std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
+                               view.rows_per_group(), Operand{3, DType::kF32, {length}, {1}, {}}};
+  uint32_t slot = 4;
+  if (kind != "rms") args.push_back(view.per_line(slot++));
+  args.push_back(view.tensor(slot));
+  Recorder recorder(kNoAliases);
+  recorder.call(fmt::format("{}_norm_grad_{}", kind, view.layout(kLongLine)), DeviceClass::kGpu,
+                args);
+  return recorder.finish();
+}
+
 // Inputs dy, x, rstd, mean (rms: no mean); outputs by chunk of rows the sums of dy x', and of dy.
 Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t rows, int64_t length,
                     int64_t chunk) {
@@ -95,6 +111,27 @@ Plan parameter_sums(DeviceClass device_class, const std::string& kind, int64_t r
   Recorder recorder(kNoAliases);
   recorder.call(kernel, device_class, args);
   return recorder.finish();
+}
+
+// dx apart from the sums by chunk.
+void append_dx(DeviceClass device_class, const std::string& kind, int64_t rows, int64_t length,
+               const NormGradSlots& s, PlanBuilder& builder) {
+  const bool is_rms = kind == "rms";
+  if (device_class == DeviceClass::kGpu && is_fused(device_class, rows, length)) {
+    std::vector<uint32_t> slots = {s.dy, s.x, s.rstd, s.gamma, s.dx};
+    if (!is_rms) slots.insert(slots.end() - 1, s.mean);
+    return builder.append(fused_dx(kind, rows, length), slots);
+  }
+  const uint32_t products = builder.add_floats(rows);
+  const uint32_t slopes = is_rms ? 0 : builder.add_floats(rows);
+  std::vector<uint32_t> sums = {s.dy, s.x, s.rstd, s.gamma, products};
+  std::vector<uint32_t> dx = {s.dy, s.x, s.gamma, s.rstd, products, s.dx};
+  if (!is_rms) {
+    sums = {s.dy, s.x, s.rstd, s.gamma, s.mean, products, slopes};
+    dx = {s.dy, s.x, s.gamma, s.rstd, products, s.mean, slopes, s.dx};
+  }
+  builder.append(norm_sums(device_class, kind, rows, length), sums);
+  builder.append(norm_dx(device_class, kind, layer_view(rows, length), length), dx);
 }
 
 Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t rows,
@@ -117,18 +154,9 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
     if (!is_rms) slots = {s.dy, s.x, s.rstd, s.gamma, s.mean, s.dx, dgamma, dbeta};
     builder.append(fused_grad(kind, rows, length, chunk), slots);
   } else {
-    const uint32_t products = builder.add_floats(rows);
-    const uint32_t slopes = is_rms ? 0 : builder.add_floats(rows);
-    std::vector<uint32_t> sums = {s.dy, s.x, s.rstd, s.gamma, products};
-    std::vector<uint32_t> dx = {s.dy, s.x, s.gamma, s.rstd, products, s.dx};
+    append_dx(device_class, kind, rows, length, s, builder);
     std::vector<uint32_t> parameters = {s.dy, s.x, s.rstd, dgamma};
-    if (!is_rms) {
-      sums = {s.dy, s.x, s.rstd, s.gamma, s.mean, products, slopes};
-      dx = {s.dy, s.x, s.gamma, s.rstd, products, s.mean, slopes, s.dx};
-      parameters = {s.dy, s.x, s.rstd, s.mean, dgamma, dbeta};
-    }
-    builder.append(norm_sums(device_class, kind, rows, length), sums);
-    builder.append(norm_dx(device_class, kind, layer_view(rows, length), length), dx);
+    if (!is_rms) parameters = {s.dy, s.x, s.rstd, s.mean, dgamma, dbeta};
     builder.append(parameter_sums(device_class, kind, rows, length, chunk), parameters);
   }
   if (chunks > 1 && device_class == DeviceClass::kGpu && !is_rms) {
@@ -144,7 +172,9 @@ Plan plan_layer_grad(DeviceClass device_class, const std::string& kind, int64_t 
 
 Plan plan_layer_norm(DeviceClass device_class, int64_t rows, int64_t length, float epsilon) {
   if (rows == 0) return {};
-  if (is_fused(device_class, rows, length)) return fused_norm("layer", rows, length, epsilon);
+  if (is_fused(device_class, rows, length)) {
+    return fused_norm(device_class, "layer", rows, length, epsilon);
+  }
   PlanBuilder builder(6);
   builder.append(norm_moments(device_class, "layer", rows, length, epsilon), {0, 4, 5});
   builder.append(norm_apply(device_class, "layer", layer_view(rows, length)), {0, 1, 2, 4, 5, 3});
@@ -157,7 +187,9 @@ Plan plan_layer_norm_grad(DeviceClass device_class, int64_t rows, int64_t length
 
 Plan plan_rms_norm(DeviceClass device_class, int64_t rows, int64_t length, float epsilon) {
   if (rows == 0) return {};
-  if (is_fused(device_class, rows, length)) return fused_norm("rms", rows, length, epsilon);
+  if (is_fused(device_class, rows, length)) {
+    return fused_norm(device_class, "rms", rows, length, epsilon);
+  }
   PlanBuilder builder(4);
   const uint32_t no_mean = builder.add_floats(rows);
   builder.append(norm_moments(device_class, "rms", rows, length, epsilon), {0, no_mean, 3});

@@ -37,9 +37,6 @@ Plan elementwise(DeviceClass device_class, const std::string& kernel, const Norm
   return recorder.finish();
 }
 
-// The kernels of lines from this length on have more of a GPU's work-items for each.
-constexpr int64_t kLongLine = 2048;
-
 }  // namespace
 
 Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,

@@ -16,6 +16,9 @@ struct NormView {
   std::vector<int64_t> statistic, parameter;
 };
 
+// The kernels of rows from this length on have more of a GPU's work-items for each.
+constexpr int64_t kLongLine = 2048;
+
 // Lines x[lines, length]. Inputs x; outputs the mean and what `kind` wants.
 Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
                   float epsilon);
