@@ -35,6 +35,9 @@ inline const std::vector<DeviceClass>& device_classes() {
   return classes;
 }
 
+// Some kernels of CPUs ask for more than a GPU's work-group may have.
+inline bool runs_cpu_class() { return device_classes().front() == DeviceClass::kCpu; }
+
 struct HostTensor {
   TensorType type;
   std::vector<uint8_t> bytes;

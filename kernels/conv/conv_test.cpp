@@ -55,6 +55,7 @@ TEST(Conv, SmallShapes) {
 
 // With as few groups, taps and channels as that takes; more in ChannelsAndPlanes.
 TEST(Conv, ChannelsInTheLanes) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   const ConvConfig c = make({8, 11, 1, 17}, 64, 3, 1, 1);
   const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2);
   const auto xv = x.as<float>(), wv = w.as<float>();

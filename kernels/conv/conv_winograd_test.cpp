@@ -155,11 +155,13 @@ void check_winograd(const ConvConfig& c,
 }
 
 TEST(ConvWinograd, Small) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
   check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
 }
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   const auto check = [](const ConvConfig& c) {
     check_winograd(c, {kWideRegisters, kNarrowRegisters});
   };
@@ -194,6 +196,7 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
 }
 // What is not finite reaches its windows' results, and of others those of the same tiles at most.
 TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
   for (int which = 0; which < 2; ++which) {
     std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),

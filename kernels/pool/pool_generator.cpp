@@ -36,39 +36,35 @@ class PoolGenerator : public Generator<Derived> {
   // One axis of the windows that hold an element.
   struct Axis {
     GeneratorInput<int>&kernel, &stride, &before;
-    Expr dilation;
+    Expr dilation, windows;
   };
-  Axis across(const Expr& dilation) { return {kernel_w, stride_w, left, dilation}; }
-  Axis down(const Expr& dilation) { return {kernel_h, stride_h, top, dilation}; }
 
-  // The taps visited: on GPUs, without dilation, only each that the windows' stride hits.
-  Expr step_of(const Axis& axis) const {
-    return is_gpu() ? select(axis.dilation == 1, axis.stride, 1) : Expr(1);
-  }
-  Expr taps_along(const Axis& axis) const {
-    const Expr step = step_of(axis);
-    return is_gpu() ? quotient(axis.kernel + step - 1, step) : Expr(axis.kernel);
+  // What is visited to find them: on CPUs their taps; on GPUs the windows that reach as far, which
+  // are fewer where there are strides or few windows. In the same order.
+  Expr visits(const Axis& axis) const {
+    if (!is_gpu()) return axis.kernel;
+    return min(quotient(reach(axis) + axis.stride - 1, axis.stride), axis.windows);
   }
 
-  // The windows that hold the element at `at` as the tap visited as number `visit`: the number of
-  // the window along this axis, and whether there is one.
+  // The windows that hold the element at `at`: the number of the one visited as number `visit`,
+  // and whether it does.
   struct Hit {
     Expr window, exists;
   };
-  Hit window_at(const Axis& axis, const Expr& at, const Expr& visit, const Expr& windows) const {
-    Expr tap = visit, is_tap;
+  Hit window_at(const Axis& axis, const Expr& at, const Expr& visit) const {
     if (is_gpu()) {
-      const Expr last = at + axis.before;  // of the taps, if windows were as large
-      const Expr first =
-          select(axis.dilation == 1, last - quotient(last, axis.stride) * axis.stride, 0);
-      tap = first + visit * step_of(axis);
-      is_tap = tap < axis.kernel;
+      const Expr before = at + axis.before;
+      const Expr window = min(quotient(before, axis.stride), axis.windows - 1) - visit;
+      const Expr offset = before - window * axis.stride;
+      const Expr is_tap = quotient(offset, axis.dilation) * axis.dilation == offset;
+      return {max(window, 0), window >= 0 && offset < reach(axis) && is_tap};
     }
-    const Expr t = at + axis.before - tap * axis.dilation;
+    const Expr t = at + axis.before - visit * axis.dilation;
     const Expr window = quotient(max(t, 0), axis.stride);
-    const Expr exists = t >= 0 && window * axis.stride == t && window < windows;
-    return {min(window, windows - 1), is_gpu() ? exists && is_tap : exists};
+    return {min(window, axis.windows - 1),
+            t >= 0 && window * axis.stride == t && window < axis.windows};
   }
+  static Expr reach(const Axis& axis) { return (axis.kernel - 1) * axis.dilation + 1; }
 
   void schedule_rows(Func out, const std::vector<Func>& stages, const std::vector<RDom>& domains,
                      const Expr& width) {
@@ -158,10 +154,10 @@ class MaxPoolGrad : public PoolGenerator<MaxPoolGrad> {
   Output<Buffer<float, 3>> dx{"dx"};
 
   void generate() {
-    const Axis rows = across(dilation_w), columns = down(dilation_h);
-    taps_ = RDom(0, taps_along(rows), 0, taps_along(columns), "taps");
-    const Hit h = window_at(rows, x, taps_.x, dy.dim(0).extent());
-    const Hit v = window_at(columns, y, taps_.y, dy.dim(1).extent());
+    const Axis across = {kernel_w, stride_w, left, dilation_w, dy.dim(0).extent()};
+    const Axis down = {kernel_h, stride_h, top, dilation_h, dy.dim(1).extent()};
+    taps_ = RDom(0, visits(across), 0, visits(down), "taps");
+    const Hit h = window_at(across, x, taps_.x), v = window_at(down, y, taps_.y);
     taps_.where(v.exists);
     const Expr is_won = h.exists && index(h.window, v.window, p) == y * dx.dim(0).extent() + x;
     total_(x, y, p) = 0.0f;
@@ -227,10 +223,10 @@ class AvgPoolGrad : public AvgPoolGenerator<AvgPoolGrad> {
 
   void generate() {
     const Expr width = dx.dim(0).extent(), height = dx.dim(1).extent();
-    const Axis rows = across(1), columns = down(1);
-    taps_ = RDom(0, taps_along(rows), 0, taps_along(columns), "taps");
-    const Hit h = window_at(rows, x, taps_.x, dy.dim(0).extent());
-    const Hit v = window_at(columns, y, taps_.y, dy.dim(1).extent());
+    const Axis across = {kernel_w, stride_w, left, 1, dy.dim(0).extent()};
+    const Axis down = {kernel_h, stride_h, top, 1, dy.dim(1).extent()};
+    taps_ = RDom(0, visits(across), 0, visits(down), "taps");
+    const Hit h = window_at(across, x, taps_.x), v = window_at(down, y, taps_.y);
     taps_.where(v.exists);
     const Expr counted =
         count(h.window * stride_w - left, v.window * stride_h - top, width, height);
