@@ -127,7 +127,9 @@ TEST(ConvLarge, DepthwiseTurned) {
 }
 
 // On GPUs steps are taps of one channel after the other.
-TEST(Conv, FewChannels) {
+TEST(Conv, FewChannels) { check(make({1, 3, 4, 5}, 8, 3, 1, 1)); }
+
+TEST(ConvLarge, FewChannels) {
   check(make({2, 3, 20, 21}, 10, 5, 2, 2));
   check(make({1, 2, 9, 70}, 70, 3, 1, 1, 2));
   check(make({2, 6, 12, 12}, 27, 4, 4, 0, 1, 3));
