@@ -3,11 +3,27 @@
 
 #include <Halide.h>
 
+#include <string>
 #include <vector>
 
 namespace ballast::kernels {
 
 constexpr int kTransposeOuter = 4;
+
+// What the kernels are told of where the two lie, and of the outer loops (record_transpose).
+inline std::vector<std::string> transpose_places() {
+  return {"extent_p",      "extent_q",      "source_stride",
+          "target_stride", "source_offset", "target_offset"};
+}
+inline std::vector<std::string> transpose_outer_loops() {
+  std::vector<std::string> names;
+  for (int d = 0; d < kTransposeOuter; ++d) {
+    for (const char* name : {"extent", "source", "target"}) {
+      names.push_back("outer" + std::to_string(d) + "_" + name);
+    }
+  }
+  return names;
+}
 
 // Where iteration `number` of all outer loops begins in the source and in the result. `loops`: the
 // extent, and the distance in the source and in the result, of each loop.

@@ -22,16 +22,8 @@ class TransposeTiles : public Generator<TransposeTiles> {
   void configure() {
     const Type element = UInt(8 * bytes);
     source_ = add_input<Buffer<>>("source", element, 1);
-    for (const char* name : {"extent_p", "extent_q", "source_stride", "target_stride",
-                             "source_offset", "target_offset"}) {
-      numbers_.push_back(add_input<int>(name));
-    }
-    for (int d = 0; d < kTransposeOuter; ++d) {
-      const std::string outer = "outer" + std::to_string(d) + "_";
-      for (const char* name : {"extent", "source", "target"}) {
-        outer_.push_back(add_input<int>(outer + name));
-      }
-    }
+    for (const std::string& name : transpose_places()) numbers_.push_back(add_input<int>(name));
+    for (const std::string& name : transpose_outer_loops()) outer_.push_back(add_input<int>(name));
     target_ = add_output<Buffer<>>("result", element, 1);
   }
 
