@@ -14,6 +14,7 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
+#include "kernels/reduce/parts.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -125,7 +126,7 @@ Plan plan_weight_grad_general(const ConvConfig& c) {
   Recorder recorder(kNoAliases);
   recorder.call(aot_kernel("conv_weight_grad_general", DeviceClass::kGpu), "conv2d_weight_grad",
                 args);
-  return add_weight_parts(recorder.finish(), parts, weights);
+  return plan_sum_of_parts(DeviceClass::kGpu, recorder.finish(), parts, weights);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "kernels/blocks.h"
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/reduce/parts.h"
 
 #include <algorithm>
 #include <string>
@@ -97,18 +97,7 @@ Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
   const Plan sums =
       plan("conv_weight_grad_blocks", block, c,
            {y_operand(0, c), x_operand(1, c), number(group_outputs(c)), number(of_part), dw});
-  return add_weight_parts(sums, parts, c.out_channels * product.columns);
-}
-
-Plan add_weight_parts(const Plan& sums, int64_t parts, int64_t weights) {
-  if (parts == 1) return sums;
-  PlanBuilder builder(3);
-  const uint32_t of_parts = builder.add_floats(parts * weights);
-  builder.append(sums, {0, 1, of_parts});
-  builder.append(
-      plan_reduce(kGpu, "sum", {DType::kF32, {parts, weights}}, {0}, {DType::kF32, {weights}}),
-      {of_parts, 2});
-  return builder.finish();
+  return plan_sum_of_parts(kGpu, sums, parts, c.out_channels * product.columns);
 }
 
 }  // namespace ballast::kernels

@@ -15,7 +15,4 @@ Plan plan_conv2d_blocks(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_blocks(const ConvConfig& config);
 Plan plan_conv2d_weight_grad_blocks(const ConvConfig& config);
 
-// `sums`, which writes `parts` x `weights` sums to slot 2, and their sum over the parts.
-Plan add_weight_parts(const Plan& sums, int64_t parts, int64_t weights);
-
 }  // namespace ballast::kernels

@@ -20,10 +20,6 @@ namespace {
 using device::Code;
 using device::fail;
 
-bool has_epilogue(const MatmulConfig& config) {
-  return config.has_bias || config.has_residual || config.activation != "none";
-}
-
 void check(const MatmulConfig& config) {
   check_epilogue(config);
   if (config.m < 0 || config.n < 0 || config.k < 0) {
@@ -125,6 +121,10 @@ Shape without_leading_ones(Shape shape) {
 
 }  // namespace
 
+bool has_epilogue(const MatmulConfig& config) {
+  return config.has_bias || config.has_residual || config.activation != "none";
+}
+
 bool is_matmul_activation(const std::string& op) { return activation_number(op) > 0; }
 
 void check_epilogue(const MatmulConfig& config) {
@@ -169,8 +169,8 @@ Plan plan_fused_matmul(DeviceClass device_class, const MatmulConfig& config,
   check(config);
   check_chain(config, chain);
   if (is_empty(config)) return {};
-  if (split_parts(device_class, config) > 1) {
-    return plan_apart(device_class, config, plan_matmul(device_class, config), chain);
+  if (const int64_t parts = split_parts(device_class, config); parts > 1) {
+    return plan_apart(device_class, config, plan_split_matmul(device_class, config, parts), chain);
   }
   const MatmulChoice choice = choose(device_class, config);
   if (!can_fuse(choice)) {

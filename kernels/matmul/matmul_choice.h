@@ -105,6 +105,8 @@ struct MatmulProblem {
   int64_t matrices(const MatmulSide& side) const;
 };
 
+bool has_epilogue(const MatmulConfig& config);
+
 // Which slots hold a plan's operands.
 struct MatmulSlots {
   uint32_t a = 0, b = 1, bias = 0, extra = 0, of_chain = 0, output = 0;

@@ -2,8 +2,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/matmul/matmul_choice.h"
-#include "kernels/plan_builder.h"
-#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/parts.h"
 
 namespace ballast::kernels {
 namespace {
@@ -24,8 +23,7 @@ double split_ns(const MatmulConfig& c, int64_t parts) {
 int64_t split_parts(DeviceClass device_class, const MatmulConfig& c) {
   constexpr int64_t kMostParts = 64, kLeastSteps = 64;
   constexpr double kLeastGain = 2;  // the estimates are rough
-  const bool has_epilogue = c.has_bias || c.has_residual || c.activation != "none";
-  if (device_class != DeviceClass::kGpu || c.dtype != DType::kF32 || has_epilogue ||
+  if (device_class != DeviceClass::kGpu || c.dtype != DType::kF32 || has_epilogue(c) ||
       !c.batch.empty() || c.c_strides) {
     return 1;
   }
@@ -48,13 +46,7 @@ Plan plan_split_matmul(DeviceClass device_class, const MatmulConfig& config, int
   part.a_strides = {whole.a.stride, whole.a.k_stride};
   part.b_strides = {whole.b.k_stride, whole.b.stride};
   part.batch = {{parts, steps * whole.a.k_stride, steps * whole.b.k_stride, results}};
-  PlanBuilder builder(3);
-  const uint32_t of_parts = builder.add_floats(parts * results);
-  builder.append(plan_matmul(device_class, part), {0, 1, of_parts});
-  builder.append(plan_reduce(device_class, "sum", {DType::kF32, {parts, results}}, {0},
-                             {DType::kF32, {results}}),
-                 {of_parts, 2});
-  return builder.finish();
+  return plan_sum_of_parts(device_class, plan_matmul(device_class, part), parts, results);
 }
 
 }  // namespace ballast::kernels

@@ -17,12 +17,7 @@ foreach(row softmax:false log_softmax:true)
   list(GET row 1 is_log)
   ballast_kernel(${op}_short_rows GENERATOR softmax CLASSES cpu
                  PARAMS layout=short_rows is_log=${is_log})
-endforeach()
-# Rows that more work-items share.
-foreach(row softmax:false log_softmax:true)
-  string(REPLACE ":" ";" row ${row})
-  list(GET row 0 op)
-  list(GET row 1 is_log)
+  # That more work-items share.
   ballast_kernel(${op}_long_rows GENERATOR softmax CLASSES gpu
                  PARAMS layout=long_rows is_log=${is_log})
   ballast_kernel(${op}_grad_long_rows GENERATOR softmax_grad CLASSES gpu
