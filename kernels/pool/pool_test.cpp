@@ -178,6 +178,12 @@ TEST(PoolLarge, Average) {
   for (const PoolConfig& c : configs(false)) check_random_average(c);
 }
 
+TEST(PoolLarge, MorePlanesThan16BitsCount) {
+  const PoolConfig c = make({70000, 2, 2}, 2, 2);
+  check_max(c, random_f32(x_shape(c), 1));
+  check_random_average(c);
+}
+
 // First, last and in between.
 HostTensor with_specials(const HostTensor& tensor) {
   auto values = tensor.as<float>();

@@ -25,6 +25,7 @@ const View kViews[] = {
     {{17, 31}, {1, 17}},                                  // blocks that move inwards
     {{3, 40, 5, 33}, {1, 3, 3 * 40 * 33, 3 * 40}},
     {{5, 33, 40}, {33 * 40, 1, 33}},  // batched transpose
+    {{70000, 2, 3}, {6, 1, 2}},       // more than 16 bits count
     {{300, 129}, {1, 300}},           // several groups
     {{1030, 1024}, {1, 1030}},        // whole lines past the caches
     {{12, 40}, {1, 12}},              // short rows
