@@ -9,8 +9,10 @@
 #include <spdlog/spdlog.h>
 #include <xxhash.h>
 
+#include <cstdlib>
 #include <mutex>
 #include <regex>
+#include <string_view>
 #include <unordered_map>
 
 namespace ballast::device {
@@ -42,6 +44,16 @@ std::string rounding_options(Device& device) {
   return is_known ? " -cl-fp32-correctly-rounded-divide-sqrt" : "";
 }
 
+// "#pragma ballast registers N", with which a source begins: what its kernels may use, where the
+// compiler can be told so.
+std::string register_options(Device& device, const std::string& text) {
+  constexpr std::string_view kPragma = "#pragma ballast registers ";
+  if (text.compare(0, kPragma.size(), kPragma) != 0) return "";
+  const std::string extensions = device_text(device.id(), CL_DEVICE_EXTENSIONS);
+  if (extensions.find("cl_nv_compiler_options") == std::string::npos) return "";
+  return fmt::format(" -cl-nv-maxrregcount={}", std::atoi(&text[kPragma.size()]));
+}
+
 std::string build_log(cl_program program, cl_device_id id) {
   size_t size = 0;
   clGetProgramBuildInfo(program, id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
@@ -61,7 +73,9 @@ struct ProgramCache::Impl {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
 
-  std::string options_of(const Source& source) const { return source.options + rounding; }
+  std::string options_of(const Source& source) const {
+    return source.options + rounding + register_options(device, source.text);
+  }
 
   std::string file_name(const Source& source) const {
     const DeviceInfo& info = device.info();

@@ -1,6 +1,6 @@
 // Sums over steps of left(row, step) right(step, column) on a GPU: a work-group computes a block of
-// rows x columns and brings what its items share to local memory, 16 steps at a time; each item
-// keeps its sums in registers. Needs Halide; for generators.
+// rows x columns and brings what its items share to local memory, a chunk of steps at a time; each
+// item keeps its sums in registers. Needs Halide; for generators.
 //
 // An item's sums are squares of 4 x 4 that lie `across` x 4 columns and `down` x 4 rows apart, so
 // that neighbouring items read neighbouring vectors of 4 of local memory. A sum is the fma chain
@@ -17,37 +17,51 @@
 
 namespace ballast::kernels {
 
-// Work-items of a group along the columns and the rows; squares of each item, likewise.
+// Work-items of a group along the columns and the rows; squares of each item, likewise; steps in
+// local memory at a time, and those of them that are written out one after the other.
 struct BlockShape {
-  int across, down, wide, high;
+  int across, down, wide, high, steps, unrolled;
   static constexpr int kSide = 4;    // of a square
-  static constexpr int kSteps = 16;  // in local memory
+  static constexpr int kSteps = 16;  // of operands that are read one by one
   int columns() const { return across * wide * kSide; }
   int rows() const { return down * high * kSide; }
   int items() const { return across * down; }
   int sums_of_item() const { return kSide * kSide * wide * high; }
 };
 
-// The shapes there are (blocks.h), by their rows.
-inline BlockShape block_shape(int rows) {
-  if (rows == 128) return {16, 16, 2, 2};
-  return rows == 64 ? BlockShape{16, 8, 1, 2} : BlockShape{8, 8, 1, 1};
+// The shapes there are (blocks.h), by their rows; `width`: of both operands (BlockOperand). Of most
+// sums, more steps at a time would take more than 128 registers: one group a unit on an H100
+// instead of two.
+inline BlockShape block_shape(int rows, int width = 1) {
+  const bool by_fours = width == 4;
+  if (rows == 128) return {16, 16, 2, 2, by_fours ? 8 : BlockShape::kSteps, by_fours ? 8 : 2};
+  const int unrolled = by_fours ? BlockShape::kSteps : 4;
+  if (rows == 64) return {16, 8, 1, 2, BlockShape::kSteps, unrolled};
+  return {8, 8, 1, 1, BlockShape::kSteps, unrolled};
 }
 
-// An operand: its element for a row or column (an existing one), the number of a step among 16 and
-// that of the 16; 0 for steps beyond the last. Along `by_step` neighbours in memory are the next
-// steps, else the next rows or columns: so items next to each other read them.
+// An operand: its element for a row or column (an existing one), the number of a step in its chunk
+// and that of the chunk; 0 for steps beyond the last. Along `by_step` neighbours in memory are the
+// next steps, else the next rows or columns: so items next to each other read them, `width` at a
+// time, 1 or 4, of which at() gives number `next`. Vectors begin at multiples of 4 in memory and in
+// their dimension, whose extent is one too.
 struct BlockOperand {
   using Expr = Halide::Expr;
-  std::function<Expr(const Expr& line, const Expr& step, const Expr& sixteen)> at;
+  std::function<Expr(const Expr& line, const Expr& step, const Expr& chunk, const Expr& next)> at;
   bool by_step;
+  int width = 1;
 };
 
-// Element `step` of `count` that an operand has, 0 beyond.
+// The first of `width` elements of `count`, at multiples of `width`: those at `first`, or the last.
+inline Halide::Expr first_or_last(const Halide::Expr& first, const Halide::Expr& count, int width) {
+  return min(first, (count / width - 1) * width);
+}
+
+// Element `step` of `count` that an operand has, the first of `width`, 0 beyond.
 template <class Element>
 Halide::Expr step_or_zero(const Halide::Expr& step, const Halide::Expr& count,
-                          const Element& element) {
-  return select(step < count, element(min(step, count - 1)), 0.0f);
+                          const Element& element, int width = 1) {
+  return select(step < count, element(first_or_last(step, count, width)), 0.0f);
 }
 
 class BlockedSums {
@@ -60,25 +74,26 @@ class BlockedSums {
   // `which`: what tells the products of a batch apart, from whose names operands may take it.
   // `is_staged`: results are computed in a loop over an item's sums, which go through the stack,
   // for what is too long to be written out for each of them.
-  BlockedSums(const BlockShape& shape, const Expr& rows, const Expr& columns, const Expr& sixteens,
+  BlockedSums(const BlockShape& shape, const Expr& rows, const Expr& columns, const Expr& chunks,
               const BlockOperand& left, const BlockOperand& right, const std::vector<Var>& which,
               bool is_staged = false)
       : shape_(shape),
         which_(which),
         is_staged_(is_staged),
-        k_({{0, BlockShape::kSteps}, {0, sixteens}}, "k") {
+        k_({{0, shape.steps}, {0, chunks}}, "k") {
     share(left_, left, shape.rows(), rows);
     share(right_, right, shape.columns(), columns);
     // What an item reads of them in a step.
     const auto take = [&](Func& mine, const Func& part, int items) {
       const Expr line = (lane_ / kSide * items + item_) * kSide + lane_ % kSide;
-      mine(with({lane_, step_, sixteen_, item_, block_}, which_)) =
-          part(with({line, step_, sixteen_, block_}, which_));
+      mine(with({lane_, step_, chunk_, item_, block_}, which_)) =
+          part(with({line, step_, chunk_, block_}, which_));
     };
     take(mine_left_, left_.part, shape.down);
     take(mine_right_, right_.part, shape.across);
     const std::vector<Expr> at = with({l_, r_, p_, t_, bx_, by_}, which_);
-    sums_ = Func(of_item("sums", shape.sums_of_item()));
+    const int sums = shape.sums_of_item();
+    sums_ = Func(of_item(sums > 32 ? "sums" : in_registers("sums", 128), sums));
     sums_(at) = 0.0f;
     sums_(at) = fma_f32(mine_left_(with({r_, k_.x, k_.y, t_, by_}, which_)),
                         mine_right_(with({l_, k_.x, k_.y, p_, bx_}, which_)), sums_(at));
@@ -151,22 +166,19 @@ class BlockedSums {
 
   // Once, after the stages of `store`.
   void schedule(Func store) {
-    // Of most sums, more steps at a time would take more than 128 registers: one group a unit on an
-    // H100 instead of two.
-    const int unrolled = shape_.sums_of_item() > 32 ? 2 : 4;
     store.never_partition_all();
     keep_apart(sums_, store);
     if (is_staged_) keep_apart(staged_, store);
     const Halide::RVar some("some"), step("step");
     sums_.update()
-        .split(k_.x, some, step, unrolled)
+        .split(k_.x, some, step, shape_.unrolled)
         .reorder(l_, r_, step, some, p_, t_, k_.y)
         .gpu_threads(p_, t_)
         .unroll(l_)
         .unroll(r_)
         .unroll(step);
-    schedule_shared(left_);
-    schedule_shared(right_);
+    schedule_shared(left_, store);
+    schedule_shared(right_, store);
     for (Func* mine : {&mine_left_, &mine_right_}) {
       const int squares = mine == &mine_left_ ? shape_.high : shape_.wide;
       const Var square("square");
@@ -198,56 +210,59 @@ class BlockedSums {
     sums.gpu_threads(p_, t_).unroll(l_).unroll(r_);
   }
 
-  // What a group has of an operand: 16 steps of its rows or columns, in local memory, and before
-  // that in its items' registers, an equal number of elements each.
+  // What a group has of an operand: a chunk of steps of its rows or columns, in local memory, and
+  // before that in its items' registers, an equal number of elements each.
   struct Shared {
     Func part, fetched;
     bool by_step = false;
-    int lines = 0;
+    int lines = 0, width = 1;
   };
 
-  int fetched_by_item(int lines) const { return lines * BlockShape::kSteps / shape_.items(); }
+  int fetched_by_item(int lines) const { return lines * shape_.steps / shape_.items(); }
 
+  // Items take elements, or vectors of them, in turns, by step or by line.
   void share(Shared& shared, const BlockOperand& operand, int lines, const Expr& extent) const {
-    constexpr int kSteps = BlockShape::kSteps;
-    const int items = shape_.items(), at_once = items / kSteps;
-    shared = {Func("part"), Func(fetched_ahead("fetched", fetched_by_item(lines))), operand.by_step,
-              lines};
-    // Items take elements in turns, by step or by line.
-    const Expr item = outer_ * shape_.across + inner_, number = more_ * items + item;
-    const bool by_step = operand.by_step;
-    const Expr line = by_step ? more_ * at_once + item / kSteps : number % lines;
-    const Expr step = by_step ? item % kSteps : number / lines;
-    shared.fetched(with({more_, inner_, outer_, sixteen_, block_}, which_)) =
-        operand.at(min(block_ * lines + line, extent - 1), step, sixteen_);
-    const Expr at = step_ * lines + line_;
-    const Expr owner = by_step ? line_ % at_once * kSteps + step_ : at % items;
-    shared.part(with({line_, step_, sixteen_, block_}, which_)) =
-        shared.fetched(with({by_step ? line_ / at_once : at / items, owner % shape_.across,
-                             owner / shape_.across, sixteen_, block_},
-                            which_));
+    const int items = shape_.items(), width = operand.width;
+    shared = {Func(in_turns("part")), Func(fetched_ahead("fetched", fetched_by_item(lines))),
+              operand.by_step, lines, width};
+    // As many vectors as fill the steps, or the lines, and the lines or steps of all items.
+    const int along = (operand.by_step ? shape_.steps : lines) / width;
+    const Expr number = more_ * items + outer_ * shape_.across + inner_;
+    const Expr dense = number % along * width, other = number / along;
+    const Expr line = block_ * lines + (operand.by_step ? other : dense);
+    shared.fetched(with({next_, more_, inner_, outer_, chunk_, block_}, which_)) =
+        operand.at(first_or_last(line, extent, operand.by_step ? 1 : width),
+                   operand.by_step ? dense : other, chunk_, next_);
+    const Expr at = operand.by_step ? line_ * along + step_ / width : step_ * along + line_ / width;
+    const Expr next = width == 1 ? Expr(0) : (operand.by_step ? step_ : line_) % width;
+    shared.part(with({line_, step_, chunk_, block_}, which_)) = shared.fetched(with(
+        {next, at / items, at % items % shape_.across, at % items / shape_.across, chunk_, block_},
+        which_));
   }
 
   // A step's values lie a vector further from the next one's than they need to: those of several
   // steps, written at once, would share a bank.
-  void schedule_shared(Shared& shared) const {
-    const int items = shape_.items(), lines = shared.lines;
-    shared.fetched.compute_at(sums_, k_.y).store_in(Halide::MemoryType::Register);
-    shared.fetched.bound_extent(more_, fetched_by_item(lines));
-    shared.fetched.bound_extent(inner_, shape_.across).bound_extent(outer_, shape_.down);
-    shared.fetched.gpu_threads(inner_, outer_).unroll(more_);
+  void schedule_shared(Shared& shared, const Func& store) const {
+    const int items = shape_.items(), lines = shared.lines, width = shared.width;
+    const Var more("more"), inner("inner"), outer("outer"), item("item"), next("next");
+    Func& fetched = shared.fetched;
+    fetched.compute_at(sums_, k_.y).store_in(Halide::MemoryType::Register);
+    fetched.bound_extent(next_, width).bound_extent(more_, fetched_by_item(lines) / width);
+    fetched.bound_extent(inner_, shape_.across).bound_extent(outer_, shape_.down);
+    fetched.gpu_threads(inner_, outer_).unroll(more_).vectorize(next_);
     Func& part = shared.part;
     part.compute_at(sums_, k_.y).store_in(Halide::MemoryType::GPUShared);
-    part.bound_extent(line_, lines).bound_extent(step_, BlockShape::kSteps);
+    part.hoist_storage(Halide::LoopLevel(store, block_loop_)).ring_buffer(kTurns);
+    part.bound_extent(line_, lines).bound_extent(step_, shape_.steps);
     part.bound_storage(line_, lines + kSide);
-    const Var more("more"), inner("inner"), outer("outer"), item("item");
     if (shared.by_step) {
-      part.split(line_, more, line_, items / BlockShape::kSteps).fuse(step_, line_, item);
+      part.split(step_, step_, next, width).fuse(step_, line_, item).unroll(next);
     } else {
-      part.fuse(line_, step_, item).split(item, more, item, items);
+      part.split(line_, line_, next, width).fuse(line_, step_, item).vectorize(next);
     }
-    part.split(item, outer, inner, shape_.across)
-        .reorder(more, inner, outer)
+    part.split(item, more, item, items)
+        .split(item, outer, inner, shape_.across)
+        .reorder(next, more, inner, outer)
         .gpu_threads(inner, outer)
         .unroll(more);
   }
@@ -258,8 +273,9 @@ class BlockedSums {
   const Halide::RDom k_;
   Shared left_, right_;
   Func mine_left_{"mine_left"}, mine_right_{"mine_right"}, sums_, staged_;
-  const Var line_{"line"}, step_{"step"}, sixteen_{"sixteen"}, block_{"block"};
-  const Var lane_{"lane"}, item_{"item"}, more_{"more"}, inner_{"inner"}, outer_{"outer"};
+  const Var line_{"line"}, step_{"step"}, chunk_{"chunk"}, block_{"block"};
+  const Var lane_{"lane"}, item_{"item"}, more_{"more"}, next_{"next"}, inner_{"inner"},
+      outer_{"outer"};
   const Var l_{"l"}, r_{"r"}, p_{"p"}, t_{"t"}, bx_{"bx"}, by_{"by"};
   VarOrRVar block_loop_{"bx", false}, element_loop_{"column", false};
 };

@@ -41,4 +41,16 @@ inline std::string fetched_ahead(const std::string& name, int count) {
   return of_item(name + "_ahead", count);
 }
 
+// The name of a Func in a GPU's local memory that has room for two iterations of the loop which
+// computes it (ring_buffer(kTurns)): items that are ahead write one while others read the other, so
+// that the loop needs no barrier at its end.
+constexpr int kTurns = 2;
+inline std::string in_turns(const std::string& name) { return name + "_in_turns"; }
+
+// The name of a Func whose kernel may use so many of a GPU's registers, where the compiler would
+// take fewer for the sake of more groups at a time.
+inline std::string in_registers(const std::string& name, int count) {
+  return name + "_in_registers_" + std::to_string(count);
+}
+
 }  // namespace ballast::kernels

@@ -224,6 +224,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   if (rules.direct_access) split_places(text, rules.direct_stack);
   unroll_by_fours(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
+  ask_for_registers(text);
   return text;
 }
 

@@ -14,7 +14,8 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr std::string_view kOfItem = "_of_item_", kAhead = "_ahead_of_item_";
+constexpr std::string_view kOfItem = "_of_item_", kAhead = "_ahead_of_item_",
+                           kInTurns = "_in_turns", kInRegisters = "_in_registers_";
 constexpr std::string_view kProduce = "// produce ", kConsume = "// consume ",
                            kBarrier = "barrier(", kLoop = "for (int ";
 
@@ -81,6 +82,11 @@ void fetch_ahead_in(Lines& lines, const Loop& loop) {
     barriers.pop_back();
     for (const size_t barrier : barriers) before[barrier].clear();
   }
+  if (std::any_of(before.begin(), before.end(),
+                  [](const std::string& line) { return has(line, kInTurns); })) {
+    const auto last = std::find_if(after.rbegin(), after.rend(), is_barrier);
+    if (last != after.rend()) last->clear();
+  }
   const auto fetched_for = [&](const std::string& iteration) {
     Lines scope = {"{", fmt::format("int fetched_for = {};", iteration), "{",
                    fmt::format("int {} = fetched_for;", counter)};
@@ -99,6 +105,15 @@ void fetch_ahead_in(Lines& lines, const Loop& loop) {
   append(after);
   append(Lines(lines.begin() + static_cast<ptrdiff_t>(loop.end), lines.end()));
   lines = std::move(result);
+}
+
+// Of "((space float4 *)name)[...]", whose bracket is there: 4; of "name[...]", 1.
+int lanes_of_access(const std::string& text, size_t bracket) {
+  constexpr std::string_view kCast = " *)";
+  if (text[bracket - 1] != ')') return 1;
+  const size_t type_end = text.rfind(kCast, bracket);
+  const size_t digits = text.find_last_not_of("0123456789", type_end - 1) + 1;
+  return std::max(std::atoi(&text[digits]), 1);
 }
 
 }  // namespace
@@ -137,9 +152,10 @@ void keep_items_apart(std::string& text) {
     const size_t close = text.find(']', bracket), line = text.rfind('\n', at) + 1;
     const bool is_declaration = text.find(" = ", line) > close + 1 && text[close + 1] == ';';
     const std::string index = text.substr(bracket + 1, close - bracket - 1);
+    const int places = count / lanes_of_access(text, bracket);
     text.replace(
         bracket + 1, index.size(),
-        is_declaration ? std::to_string(count) : fmt::format("({}) & {}", index, count - 1));
+        is_declaration ? std::to_string(count) : fmt::format("({}) & {}", index, places - 1));
   }
 }
 
@@ -156,6 +172,13 @@ void fetch_ahead(std::string& text) {
     i = lines.size() - after;
   }
   text = text_of(lines);
+}
+
+void ask_for_registers(std::string& text) {
+  const size_t at = text.find(kInRegisters);
+  if (at == std::string::npos) return;
+  text.insert(
+      0, fmt::format("#pragma ballast registers {}\n", std::atoi(&text[at + kInRegisters.size()])));
 }
 
 }  // namespace ballast::kernels

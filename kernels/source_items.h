@@ -11,11 +11,15 @@ namespace ballast::kernels {
 void keep_items_apart(std::string& text);
 
 // What is named by fetched_ahead is computed before its loop for the first iteration, and in each
-// for the next one, before what takes time.
+// for the next one, before what takes time. Of what is named by in_turns, the loop's last barrier
+// is left out.
 void fetch_ahead(std::string& text);
 
 // "int a = x * 4; int b = a + 12; int c = b >> 2;", where a vector of 4 lies, becomes
 // "int c = x + 3;": compilers keep the shifts, an instruction or two for each vector.
 void shorten_vector_places(std::string& text);
+
+// What in_registers says, as a pragma that the device layer knows (device/program_cache.cpp).
+void ask_for_registers(std::string& text);
 
 }  // namespace ballast::kernels

@@ -104,6 +104,47 @@ TEST(SourceItems, EachIterationFetchesForTheNext) {
                 "}\n");
 }
 
+TEST(SourceItems, WhatIsWrittenInTurnsNeedsNoBarrierAtTheEnd) {
+  std::string text = std::string(" {\n") +
+                     "  for (int _k = 0; _k < _n; _k++)\n"
+                     "  {\n" +
+                     kFetch +
+                     "   // produce part_in_turns\n"
+                     "   // consume fetched_ahead_of_item_2\n"
+                     "   _part_in_turns[_1] = _fetched_ahead_of_item_2[_0];\n"
+                     "   barrier(1);\n"
+                     "   // consume part_in_turns\n"
+                     "   _sum = _part_in_turns[0];\n"
+                     "   barrier(0);\n"
+                     "  } // for _k\n"
+                     " }\n";
+  fetch_ahead(text);
+  EXPECT_NE(text.find("barrier(1);"), std::string::npos);
+  EXPECT_EQ(text.find("barrier(0);"), std::string::npos) << text;
+}
+
+TEST(SourceItems, VectorsOfAnItemAreItsOwn) {
+  std::string text =
+      "float _x_of_item_8[2048];\n"
+      "((__private float4 *)_x_of_item_8)[_1] = _2;\n"
+      "float _3 = _x_of_item_8[_4];\n";
+  keep_items_apart(text);
+  EXPECT_EQ(text,
+            "float _x_of_item_8[8];\n"
+            "((__private float4 *)_x_of_item_8)[(_1) & 1] = _2;\n"
+            "float _3 = _x_of_item_8[(_4) & 7];\n");
+}
+
+TEST(SourceItems, RegistersAreAskedForOnce) {
+  std::string text = "float _x_in_registers_128_of_item_8[8];\n_x_in_registers_128_of_item_8[0];\n";
+  const std::string before = text;
+  ask_for_registers(text);
+  EXPECT_EQ(text, "#pragma ballast registers 128\n" + before);
+  std::string other = "float _x_of_item_8[8];\n";
+  ask_for_registers(other);
+  EXPECT_EQ(other, "float _x_of_item_8[8];\n");
+}
+
 TEST(SourceItems, WithoutALoopNothingIsFetchedAhead) {
   std::string text = std::string(" {\n") + kFetch + "   // consume fetched_ahead_of_item_2\n }\n";
   const std::string before = text;

@@ -17,7 +17,7 @@ constexpr DeviceClass kGpu = DeviceClass::kGpu;
 int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
 int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
 int64_t taps(const ConvConfig& c) { return c.kernel_h * c.kernel_w; }
-// With those that fill up the last sixteen.
+// With those that fill up the last chunk.
 int64_t steps_of(int64_t count) { return ceil_div(count, kBlockSteps) * kBlockSteps; }
 
 Operand x_operand(uint32_t slot, const ConvConfig& c) {
@@ -84,13 +84,13 @@ Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
 // Weights are few results of many steps: parts of the steps, which groups share out, are added
 // afterwards.
 Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
-  constexpr int64_t kLeastSixteens = 8;  // of a part
-  const int64_t sixteens = c.batch * ceil_div(c.out_h() * c.out_w(), kBlockSteps);
+  constexpr int64_t kLeastChunks = 8;  // of a part
+  const int64_t chunks = c.batch * ceil_div(c.out_h() * c.out_w(), kBlockSteps);
   BlockedProduct product = {group_outputs(c), group_inputs(c) * taps(c), c.groups, 0};
   const Block& block = product.rows >= kBlocks[1].rows ? kBlocks[1] : kBlocks[2];
   const int64_t wanted = ceil_div(2 * kBlockUnits, product.groups(block));
-  const int64_t of_part = std::max(ceil_div(sixteens, wanted), kLeastSixteens);
-  const int64_t parts = std::max<int64_t>(ceil_div(sixteens, of_part), 1);
+  const int64_t of_part = std::max(ceil_div(chunks, wanted), kLeastChunks);
+  const int64_t parts = std::max<int64_t>(ceil_div(chunks, of_part), 1);
   Operand dw = w_operand(2, c);
   dw.strides.push_back(c.out_channels * product.columns);
   dw.extents.push_back(parts);

@@ -18,7 +18,7 @@ constexpr int kSteps = BlockShape::kSteps;
 // How an operand lies in memory (BlockOperand).
 constexpr bool kBySteps = true, kByLines = false;
 
-Expr sixteens_of(const Expr& steps) { return (steps + kSteps - 1) / kSteps; }
+Expr chunks_of(const Expr& steps) { return (steps + kSteps - 1) / kSteps; }
 
 template <class Derived>
 class BlocksGenerator : public WindowGenerator<Derived> {
@@ -57,31 +57,32 @@ class ConvBlocks : public ForwardOperands<BlocksGenerator<ConvBlocks>> {
     const Expr taps = wide * weights.dim(1).extent();
     const Expr out_w = out.dim(0).extent(), pixels = out_w * out.dim(1).extent();
     // element(channel, tap) of a step, or 0.
-    const auto of_step = [&](const Expr& step, const Expr& sixteen, const auto& element) {
+    const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& element) {
       if (by_taps) {
-        return step_or_zero(sixteen * kSteps + step, inputs * taps, [&](const Expr& number) {
+        return step_or_zero(chunk * kSteps + step, inputs * taps, [&](const Expr& number) {
           return element(over(number, taps), modulo(number, taps));
         });
       }
-      return step_or_zero(over(sixteen, taps) * kSteps + step, inputs,
-                          [&](const Expr& c) { return element(c, modulo(sixteen, taps)); });
+      return step_or_zero(over(chunk, taps) * kSteps + step, inputs,
+                          [&](const Expr& c) { return element(c, modulo(chunk, taps)); });
     };
-    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
-      return of_step(step, sixteen, [&](const Expr& c, const Expr& tap) {
+    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
+      return of_step(step, chunk, [&](const Expr& c, const Expr& tap) {
         return weights(modulo(tap, wide), over(tap, wide), c, g * group_outputs + row);
       });
     };
-    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
+    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
+                              const Expr&) {
       const Expr pixel = modulo(column, pixels);
-      return of_step(step, sixteen, [&](const Expr& c, const Expr& tap) {
+      return of_step(step, chunk, [&](const Expr& c, const Expr& tap) {
         return or_zero(in, modulo(pixel, out_w) * stride_w + modulo(tap, wide) * dilation_w - left,
                        over(pixel, out_w) * stride_h + over(tap, wide) * dilation_h - top,
                        g * inputs + c, over(column, pixels));
       });
     };
     const Expr columns = pixels * out.dim(3).extent();
-    const Expr sixteens = by_taps ? sixteens_of(inputs * taps) : sixteens_of(inputs) * taps;
-    BlockedSums sums(block_shape(rows), group_outputs, columns, sixteens, {left_at, kBySteps},
+    const Expr chunks = by_taps ? chunks_of(inputs * taps) : chunks_of(inputs) * taps;
+    BlockedSums sums(block_shape(rows), group_outputs, columns, chunks, {left_at, kBySteps},
                      {right_at, kByLines}, {g});
     store(
         out, sums, columns, group_outputs, out.dim(2).extent() / group_outputs,
@@ -103,17 +104,18 @@ class ConvInputGradBlocks : public InputGradOperands<BlocksGenerator<ConvInputGr
     const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
     const Expr taps = wide * weights.dim(1).extent();
     const Expr width = dx.dim(0).extent(), pixels = width * dx.dim(1).extent();
-    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
-      const Expr tap = modulo(sixteen, taps);
-      return step_or_zero(over(sixteen, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
+    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
+      const Expr tap = modulo(chunk, taps);
+      return step_or_zero(over(chunk, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
         return weights(modulo(tap, wide), over(tap, wide), row, g * group_outputs + o);
       });
     };
-    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
-      const Expr tap = modulo(sixteen, taps), pixel = modulo(column, pixels);
+    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
+                              const Expr&) {
+      const Expr tap = modulo(chunk, taps), pixel = modulo(column, pixels);
       const Expr x = modulo(pixel, width) + left - modulo(tap, wide) * dilation_w,
                  y = over(pixel, width) + top - over(tap, wide) * dilation_h;
-      return step_or_zero(over(sixteen, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
+      return step_or_zero(over(chunk, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
         // What rounds to 0 from below is no multiple of a stride.
         const Expr value =
             or_zero(dy, div_round_to_zero(x, stride_w), div_round_to_zero(y, stride_h),
@@ -123,7 +125,7 @@ class ConvInputGradBlocks : public InputGradOperands<BlocksGenerator<ConvInputGr
       });
     };
     const Expr columns = pixels * dx.dim(3).extent();
-    BlockedSums sums(block_shape(rows), inputs, columns, sixteens_of(group_outputs) * taps,
+    BlockedSums sums(block_shape(rows), inputs, columns, chunks_of(group_outputs) * taps,
                      {left_at, kByLines}, {right_at, kByLines}, {g});
     store(
         dx, sums, columns, inputs, dx.dim(2).extent() / inputs,
@@ -142,17 +144,17 @@ class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
   Input<Buffer<float, 4>> dy{"dy"};
   Input<Buffer<float, 4>> in{"in"};
   Input<int> group_outputs{"group_outputs"};
-  Input<int> part_sixteens{"part_sixteens"};  // of all, that a part adds
-  Output<Buffer<float, 5>> dw{"dw"};          // (kx, ky, c, o, part)
+  Input<int> part_chunks{"part_chunks"};  // of all, that a part adds
+  Output<Buffer<float, 5>> dw{"dw"};      // (kx, ky, c, o, part)
 
   void generate() {
     const Expr wide = dw.dim(0).extent(), taps = wide * dw.dim(1).extent(),
                inputs = dw.dim(2).extent(), parts = dw.dim(4).extent();
     const Expr out_w = dy.dim(0).extent(), pixels = out_w * dy.dim(1).extent();
-    const Expr of_sample = sixteens_of(pixels), all = of_sample * dy.dim(3).extent();
+    const Expr of_sample = chunks_of(pixels), all = of_sample * dy.dim(3).extent();
     // g: group and part
-    const auto of_step = [&](const Expr& step, const Expr& sixteen, const auto& element) {
-      const Expr at = modulo(g, parts) * part_sixteens + sixteen;
+    const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& element) {
+      const Expr at = modulo(g, parts) * part_chunks + chunk;
       const Expr sample = over(min(at, all - 1), of_sample);
       return select(at < all,
                     step_or_zero(
@@ -160,21 +162,22 @@ class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
                         [&](const Expr& pixel) { return element(pixel, sample); }),
                     0.0f);
     };
-    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
-      return of_step(step, sixteen, [&](const Expr& pixel, const Expr& sample) {
+    const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
+      return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
         return dy(modulo(pixel, out_w), over(pixel, out_w), over(g, parts) * group_outputs + row,
                   sample);
       });
     };
-    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
+    const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
+                              const Expr&) {
       const Expr tap = modulo(column, taps);
-      return of_step(step, sixteen, [&](const Expr& pixel, const Expr& sample) {
+      return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
         return or_zero(in, modulo(pixel, out_w) * stride_w + modulo(tap, wide) * dilation_w - left,
                        over(pixel, out_w) * stride_h + over(tap, wide) * dilation_h - top,
                        over(g, parts) * inputs + over(column, taps), sample);
       });
     };
-    BlockedSums sums(block_shape(rows), group_outputs, taps * inputs, part_sixteens,
+    BlockedSums sums(block_shape(rows), group_outputs, taps * inputs, part_chunks,
                      {left_at, kBySteps}, {right_at, kBySteps}, {g});
     store(
         dw, sums, taps * inputs, group_outputs, dw.dim(3).extent() / group_outputs * parts,

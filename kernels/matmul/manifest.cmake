@@ -3,8 +3,8 @@ ballast_kernel(matmul_general GENERATOR matmul_general)
 foreach(dtype i32 i64)
   ballast_kernel(matmul_general_${dtype} GENERATOR matmul_general PARAMS dtype=${dtype})
 endforeach()
-# Blocks of a GPU: A and B dense along k or not (n, t: row-major and transposed), without and with
-# activations other than ReLU.
+# Blocks of a GPU: A and B dense along k or not (n, t: row-major and transposed), read one by one or
+# in vectors of 4, without and with activations other than ReLU.
 foreach(rows 128 64 32)
   foreach(layout nn nt tn tt)
     set(params rows=${rows})
@@ -14,10 +14,15 @@ foreach(rows 128 64 32)
     if(layout MATCHES "t$")
       list(APPEND params b_by_step=true)
     endif()
-    set(name matmul_${rows}x${rows}_block_${layout})
-    ballast_kernel(${name} CLASSES gpu GENERATOR matmul_blocks PARAMS ${params})
-    ballast_kernel(${name}_activated CLASSES gpu GENERATOR matmul_blocks
-                   PARAMS ${params} activates=true)
+    foreach(width "" _by_fours)
+      set(name matmul_${rows}x${rows}_block_${layout}${width})
+      if(width)
+        list(APPEND params by_fours=true)
+      endif()
+      ballast_kernel(${name} CLASSES gpu GENERATOR matmul_blocks PARAMS ${params})
+      ballast_kernel(${name}_activated CLASSES gpu GENERATOR matmul_blocks
+                     PARAMS ${params} activates=true)
+    endforeach()
   endforeach()
 endforeach()
 # matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an

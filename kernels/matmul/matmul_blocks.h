@@ -16,6 +16,9 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
   Halide::GeneratorParam<int> rows{"rows", 128};  // of a block
   // Along which dimension they are dense: k, else rows of A and columns of B.
   Halide::GeneratorParam<bool> a_by_step{"a_by_step", true}, b_by_step{"b_by_step", false};
+  // Operands are read in vectors of 4: their addresses, extents where they are dense and strides
+  // elsewhere are multiples of these.
+  Halide::GeneratorParam<bool> by_fours{"by_fours", false};
   // With any activation; else with none or relu.
   Halide::GeneratorParam<bool> activates{"activates", false};
 
@@ -30,19 +33,28 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
 
   void generate() {
     const Expr steps = a.dim(0).extent();
-    const auto a_at = [&](const Expr& row, const Expr& step, const Expr& sixteen) {
-      return step_or_zero(sixteen * BlockShape::kSteps + step, steps, [&](const Expr& at) {
-        return a(std::vector<Expr>{at, row} + batch);
+    const int width = by_fours ? 4 : 1;
+    const BlockShape shape = block_shape(rows, width);
+    const auto of_step = [&](const Expr& step, const Expr& chunk, bool by_step,
+                             const auto& element) {
+      return step_or_zero(chunk * shape.steps + step, steps, element, by_step ? width : 1);
+    };
+    const auto a_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr& next) {
+      return of_step(step, chunk, a_by_step, [&](const Expr& at) {
+        const std::vector<Expr> dense = {at + next, row}, lines = {at, row + next};
+        return a((a_by_step ? dense : lines) + batch);
       });
     };
-    const auto b_at = [&](const Expr& column, const Expr& step, const Expr& sixteen) {
-      return step_or_zero(sixteen * BlockShape::kSteps + step, steps, [&](const Expr& at) {
-        return b(std::vector<Expr>{column, at} + batch);
+    const auto b_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
+                          const Expr& next) {
+      return of_step(step, chunk, b_by_step, [&](const Expr& at) {
+        const std::vector<Expr> dense = {column, at + next}, lines = {column + next, at};
+        return b((b_by_step ? dense : lines) + batch);
       });
     };
-    BlockedSums sums(block_shape(rows), out.dim(1).extent(), out.dim(0).extent(),
-                     (steps + BlockShape::kSteps - 1) / BlockShape::kSteps, {a_at, a_by_step},
-                     {b_at, b_by_step}, batch, activates);
+    BlockedSums sums(shape, out.dim(1).extent(), out.dim(0).extent(),
+                     (steps + shape.steps - 1) / shape.steps, {a_at, a_by_step, width},
+                     {b_at, b_by_step, width}, batch, activates);
     const std::vector<Var> at = {x, y, z0, z1, z2};
     Func summed("summed"), store = out;
     summed(at) = sums.at(x, y, {z0, z1, z2});
@@ -61,12 +73,22 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
     sums.schedule_store(store, x, y, {z0, z1, z2});
     if (result.defined()) result.compute_at(Halide::LoopLevel(out, sums.element_loop()));
     set_any_layout(a, b, bias, extra, out);
-    (a_by_step ? a.dim(0) : a.dim(1)).set_stride(1);
-    (b_by_step ? b.dim(1) : b.dim(0)).set_stride(1);
+    set_dense(a, a_by_step ? 0 : 1, width);
+    set_dense(b, b_by_step ? 1 : 0, width);
     sums.schedule(store);
   }
 
  private:
+  // Along dimension `dense`, and its lines in vectors of `width` where these do not begin in
+  // between.
+  template <class Operand>
+  static void set_dense(Operand& operand, int dense, int width) {
+    for (int d = 0; d < operand.dimensions(); ++d) {
+      auto dim = operand.dim(d);
+      dim.set_stride(d == dense ? Expr(1) : dim.stride() / width * width);
+    }
+  }
+
   Expr is_plain() const { return has_bias == 0 && activation == 0 && extra_mode == 0; }
 
   // Operands that there are none of are read where they begin.

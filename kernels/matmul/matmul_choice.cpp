@@ -1,6 +1,7 @@
 #include "kernels/matmul/matmul_choice.h"
 
 #include "kernels/blocks.h"
+#include "kernels/halide_runtime.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -142,6 +143,15 @@ std::vector<size_t> promising_choices(const std::vector<MatmulChoice>& choices) 
 bool has_streamed_size(const MatmulProblem& p, const MatmulChoice& c) {
   return should_stream(DeviceClass::kCpu, p.rows(c).extent * p.products(), p.lanes(c).extent,
                        kStreamedBytes);
+}
+
+bool lies_in_fours(const Operand& operand) {
+  const size_t dense = operand.strides[0] == 1 ? 0 : 1;
+  for (size_t d = 0; d < operand.strides.size(); ++d) {
+    const int64_t extent = operand.extents[d];
+    if (d == dense ? extent % 4 != 0 : extent > 1 && operand.strides[d] % 4 != 0) return false;
+  }
+  return true;
 }
 
 bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {

@@ -11,6 +11,8 @@
 
 namespace ballast::kernels {
 
+struct Operand;  // halide_runtime.h
+
 constexpr int64_t kMatmulLanes = kLanes;
 constexpr size_t kMatmulBatch = 3;         // dimensions
 constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last lanes
@@ -135,6 +137,10 @@ bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);
 // Lanes after the last whole panel that fill one vector at most take tiles of 12 x 16 instead, in
 // the same launch, where there is no epilogue: how many of these a group computes, or 0.
 int64_t narrow_tiles_per_group(const MatmulProblem& problem, const MatmulChoice& choice);
+
+// Whether vectors of 4 along an operand's dense dimension, one of its first two, begin at multiples
+// of 4 in memory and fill it.
+bool lies_in_fours(const Operand& operand);
 
 // Whether the choice's kernel can be compiled at run time with a chain behind it.
 bool can_fuse(const MatmulChoice& choice);

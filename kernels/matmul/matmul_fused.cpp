@@ -123,6 +123,8 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
     blocks.set("rows", std::to_string(tile->rows));
     blocks.set("a_by_step", operands.a.strides[0] == 1 ? "true" : "false");
     blocks.set("b_by_step", operands.b.strides[0] == 1 ? "false" : "true");
+    const bool by_fours = lies_in_fours(operands.a) && lies_in_fours(operands.b);
+    blocks.set("by_fours", by_fours ? "true" : "false");
     return blocks.build();
   }
   if (tile->store == MatmulStore::kRows) return build_parts<MatmulTurned>(*tile, operands, chain);

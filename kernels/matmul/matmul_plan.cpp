@@ -75,6 +75,7 @@ class Writer {
     if (is_block()) {
       kernel += a_by_step() ? "_n" : "_t";
       kernel += b_by_step() ? "t" : "n";
+      if (lies_in_fours(rows) && lies_in_fours(lanes)) kernel += "_by_fours";
       if (activation_number(config_.activation) > activation_number("relu")) kernel += "_activated";
     }
     recorder_.call(aot_kernel(kernel, device_class_), kernel, args);
