@@ -29,6 +29,11 @@ struct BlockShape {
   int rows() const { return down * high * kSide; }
   int items() const { return across * down; }
   int sums_of_item() const { return kSide * kSide * wide * high; }
+  // Whether two chunks fit into the local memory that every OpenCL device has.
+  bool has_turns() const {
+    constexpr int kLocalBytes = 32 * 1024, kFloatBytes = 4;
+    return kTurns * steps * (columns() + rows() + 2 * kSide) * kFloatBytes <= kLocalBytes;
+  }
 };
 
 // The shapes there are (blocks.h), by their rows; `width`: of both operands (BlockOperand). Of most
@@ -227,8 +232,9 @@ class BlockedSums {
   // Items take elements, or vectors of them, in turns, by step or by line.
   void share(Shared& shared, const BlockOperand& operand, int lines, const Expr& extent) const {
     const int items = shape_.items(), width = operand.width;
-    shared = {Func(in_turns("part")), Func(fetched_ahead("fetched", fetched_by_item(lines))),
-              operand.by_step, lines, width};
+    shared = {Func(shape_.has_turns() ? in_turns("part") : "part"),
+              Func(fetched_ahead("fetched", fetched_by_item(lines))), operand.by_step, lines,
+              width};
     // As many vectors as fill the steps, or the lines, and the lines or steps of all items.
     const int along = (operand.by_step ? shape_.steps : lines) / width;
     const Expr number = more_ * items + outer_ * shape_.across + inner_;
@@ -256,7 +262,9 @@ class BlockedSums {
     fetched.gpu_threads(inner_, outer_).unroll(more_).vectorize(next_);
     Func& part = shared.part;
     part.compute_at(sums_, k_.y).store_in(Halide::MemoryType::GPUShared);
-    part.hoist_storage(Halide::LoopLevel(store, block_loop_)).ring_buffer(kTurns);
+    if (shape_.has_turns()) {
+      part.hoist_storage(Halide::LoopLevel(store, block_loop_)).ring_buffer(kTurns);
+    }
     part.bound_extent(line_, lines).bound_extent(step_, shape_.steps);
     part.bound_storage(line_, lines + kSide);
     if (shared.by_step) {
