@@ -44,13 +44,16 @@ std::string rounding_options(Device& device) {
   return is_known ? " -cl-fp32-correctly-rounded-divide-sqrt" : "";
 }
 
-// "#pragma ballast registers N", with which a source begins: what its kernels may use, where the
-// compiler can be told so.
-std::string register_options(Device& device, const std::string& text) {
+// Whether the compiler can be told how many registers a program may use.
+bool limits_registers(Device& device) {
+  const std::string extensions = device_text(device.id(), CL_DEVICE_EXTENSIONS);
+  return extensions.find("cl_nv_compiler_options") != std::string::npos;
+}
+
+// What "#pragma ballast registers N", with which a source begins, says to such a compiler.
+std::string register_options(const std::string& text) {
   constexpr std::string_view kPragma = "#pragma ballast registers ";
   if (text.compare(0, kPragma.size(), kPragma) != 0) return "";
-  const std::string extensions = device_text(device.id(), CL_DEVICE_EXTENSIONS);
-  if (extensions.find("cl_nv_compiler_options") == std::string::npos) return "";
   return fmt::format(" -cl-nv-maxrregcount={}", std::atoi(&text[kPragma.size()]));
 }
 
@@ -66,15 +69,19 @@ std::string build_log(cl_program program, cl_device_id id) {
 
 struct ProgramCache::Impl {
   explicit Impl(Device& owner)
-      : device(owner), rounding(rounding_options(owner)), disk(DiskCache::from_environment()) {}
+      : device(owner),
+        rounding(rounding_options(owner)),
+        has_register_limit(limits_registers(owner)),
+        disk(DiskCache::from_environment()) {}
   Device& device;
   const std::string rounding;
+  const bool has_register_limit;
   DiskCache disk;
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
 
   std::string options_of(const Source& source) const {
-    return source.options + rounding + register_options(device, source.text);
+    return source.options + rounding + (has_register_limit ? register_options(source.text) : "");
   }
 
   std::string file_name(const Source& source) const {

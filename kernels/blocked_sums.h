@@ -25,6 +25,8 @@ struct BlockShape {
   int across, down, wide, high, steps, unrolled, registers;
   static constexpr int kSide = 4;    // of a square
   static constexpr int kSteps = 16;  // of operands that are read one by one
+  // Those that let a unit of an H100 hold two groups of 256 items.
+  static constexpr int kRegisters = 128;
   int columns() const { return across * wide * kSide; }
   int rows() const { return down * high * kSide; }
   int items() const { return across * down; }
@@ -41,7 +43,7 @@ struct BlockShape {
 // instead of two. Of fewer, compilers use 70 unless they are told that they may use more: products
 // of 512 and 1024 took 1.35 and 1.15 times as long.
 inline BlockShape block_shape(int rows, int width = 1) {
-  constexpr int kSteps = BlockShape::kSteps, kRegisters = 128;
+  constexpr int kSteps = BlockShape::kSteps, kRegisters = BlockShape::kRegisters;
   const bool by_fours = width == 4;
   if (rows == 128) return {16, 16, 2, 2, by_fours ? 8 : kSteps, by_fours ? 8 : 2, 0};
   const int unrolled = by_fours ? kSteps : 4;
@@ -244,7 +246,7 @@ class BlockedSums {
         operand.at(first_or_last(line, extent, operand.by_step ? 1 : width),
                    operand.by_step ? dense : other, chunk_, next_);
     const Expr at = operand.by_step ? line_ * along + step_ / width : step_ * along + line_ / width;
-    const Expr next = width == 1 ? Expr(0) : (operand.by_step ? step_ : line_) % width;
+    const Expr next = (operand.by_step ? step_ : line_) % width;
     shared.part(with({line_, step_, chunk_, block_}, which_)) = shared.fetched(with(
         {next, at / items, at % items % shape_.across, at % items / shape_.across, chunk_, block_},
         which_));

@@ -37,7 +37,7 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
     BlockShape shape = block_shape(rows, width);
     // Else what follows the sums takes more, and a unit has one group instead of two: 1.1 times as
     // long with gelu's gradient.
-    if (chain) shape.registers = 128;
+    if (chain) shape.registers = BlockShape::kRegisters;
     const auto of_step = [&](const Expr& step, const Expr& chunk, bool by_step,
                              const auto& element) {
       return step_or_zero(chunk * shape.steps + step, steps, element, by_step ? width : 1);
