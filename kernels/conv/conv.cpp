@@ -54,9 +54,8 @@ bool multiplies_planes(int64_t planes, const ConvConfig& c) {
 
 // Whether a CPU has wide registers and output channels fill tiles of them. Then conv_tiles, which
 // reads x where it lies, is better than a product that needs x copied to rows (16x16 patches 3.2 to
-// 2.9 ms on a Zen 4), or whose lanes are pixels and with an epilogue have no narrow tile for those
-// left at the end of a plane (1x1 with a bias, 256 channels of 14x14 1.23 to 1.0, 512 of 7x7 1.23
-// to 1.08).
+// 2.9 ms on a Zen 4), or whose lanes are pixels and with an activation have no narrow tile for
+// those left at the end of a plane.
 bool are_whole_tiles(int64_t channels, int64_t pixels) {
   const ConvTile& tile = choose_conv_tile(channels, pixels);
   return has_wide_registers() && tile.vectors >= 3 && channels % tile.lanes() == 0;
@@ -151,8 +150,9 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   const bool multiplies = is_product(c, e);
   const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
   if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
-  const bool is_plain = !e.has_bias && !e.has_relu && !e.has_residual;
-  if (multiplies && prefers_tiles && !is_large && (!is_plain || has_small_planes(c))) {
+  const bool is_staged = e.has_relu || e.has_residual;
+  if (multiplies && prefers_tiles && !is_large &&
+      (is_staged || (!e.has_bias && has_small_planes(c)))) {
     return plan_conv2d_tiles(c, e);
   }
   if (multiplies) return plan_conv2d_product(device_class, c, e);
@@ -214,10 +214,12 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
   if (is_product(c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
-    // planes, 1.03 to 1.4 times faster on a Zen 4, of few pixels up to 1.1 times slower.
-    const bool prefers_tiles =
-        device_class == DeviceClass::kCpu && has_wide_registers() &&
-        (c.in_channels > c.out_channels ? has_enough_pixels(c) : has_small_planes(c));
+    // planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower (512 to 2048 channels of
+    // 7x7 on an Emerald Rapids 1.2 times, 96 to 576 of 10x10 1.2).
+    constexpr int64_t kFewPixels = 128;
+    const bool is_small = has_small_planes(c) && c.height * c.width > kFewPixels;
+    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
+                               (c.in_channels > c.out_channels ? has_enough_pixels(c) : is_small);
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);
   }

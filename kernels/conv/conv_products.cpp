@@ -71,13 +71,15 @@ Plan with_copies(const ConvConfig& c, uint32_t operands, int64_t in, int64_t out
 
 }  // namespace
 
+bool reads_pixels_in_order(const ConvConfig& c) {
+  return c.kernel_h == 1 && c.kernel_w == 1 && c.stride_h == 1 && c.stride_w == 1 && c.top == 0 &&
+         c.bottom == 0 && c.left == 0 && c.right == 0;
+}
+
 bool is_product(const ConvConfig& c, const ConvEpilogue& e) {
-  const bool is_single_tap = c.kernel_h == 1 && c.kernel_w == 1 && c.stride_h == 1 &&
-                             c.stride_w == 1 && c.top == 0 && c.bottom == 0 && c.left == 0 &&
-                             c.right == 0;
   // A product's bias does not change from group to group; it knows no scale, and adds a residual
   // after its activation.
-  return is_single_tap && !e.has_scale && (c.groups == 1 || !e.has_bias) &&
+  return reads_pixels_in_order(c) && !e.has_scale && (c.groups == 1 || !e.has_bias) &&
          !(e.has_residual && e.has_relu);
 }
 

@@ -6,6 +6,9 @@
 
 namespace ballast::kernels {
 
+// Whether it has single taps, without strides and padding.
+bool reads_pixels_in_order(const ConvConfig& config);
+
 // Whether the convolution, with this epilogue, is a batch of products.
 bool is_product(const ConvConfig& config, const ConvEpilogue& epilogue = {});
 

@@ -353,6 +353,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({3, 6, 14, 14}, 15, 5));  // tiles of rows
     configs.push_back(make({1, 6, 20, 30}, 16, 3));
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
+    configs.push_back(make({2, 20, 9, 23}, 64, 1));  // a bias of rows, a narrow panel
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
     configs.push_back(make({2, 4, 16, 24}, 48, 8, 8, 0, 1, 2));

@@ -2,6 +2,7 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
+#include "kernels/conv/conv_products.h"
 #include "kernels/lanes.h"
 
 #include <fmt/format.h>
@@ -40,9 +41,23 @@ Operand gradient_planes(const ConvConfig& c) {
           {}};
 }
 
+// The same convolution with as many rows as possible as one, of which a chunk can still be some:
+// finding a row takes as long as some of its pixels.
+ConvConfig with_long_rows(const ConvConfig& c) {
+  constexpr int64_t kMostLanes = 64;
+  if (!reads_pixels_in_order(c)) return c;
+  const int64_t most = kWeightChunkBytes / (4 * kMostLanes) / std::max<int64_t>(1, c.width);
+  int64_t merged = std::clamp<int64_t>(most, 1, std::max<int64_t>(1, c.height));
+  while (merged > 1 && c.height % merged != 0) --merged;
+  ConvConfig longer = c;
+  longer.height /= merged, longer.width *= merged;
+  return longer;
+}
+
 }  // namespace
 
-Plan plan_conv2d_weight_grad_tiles(const ConvConfig& c) {
+Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config) {
+  const ConvConfig c = with_long_rows(config);
   const int64_t lanes = c.out_channels / c.groups, channels = c.in_channels / c.groups;
   const int64_t out_h = c.out_h(), out_w = c.out_w();
   const int64_t taps = channels * c.kernel_h * c.kernel_w, rows = c.batch * out_h;

@@ -140,10 +140,10 @@ class Writer {
            (bias_mode() == MatmulBias::kNone || takes_plain_bias()) &&
            config_.activation == "none" && !config_.has_residual;
   }
-  // Of the kernels that hold their panel.
   bool takes_plain_bias() const {
-    return packs_in_groups(problem_, choice_) &&
-           (bias_mode() == MatmulBias::kLanes || choice_.pack == MatmulPack::kRows);
+    const bool holds_panel = packs_in_groups(problem_, choice_);
+    if (bias_mode() == MatmulBias::kLanes) return holds_panel;
+    return !(holds_panel && choice_.pack == MatmulPack::kColumns);
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.

@@ -19,13 +19,13 @@ namespace ballast::kernels {
 // dense_store: the lanes of the output are contiguous, and at least as many as a tile's; otherwise
 // the output may have any strides, which also stores a product computed transposed. The bias lies
 // along the lanes or, as always if not dense_store, along the rows. `columns` reads A transposed,
-// of at least a tile's rows. `plain` has no epilogue, stores straight from registers and takes at
-// least a tile's rows too, so that a tile's addresses are one and a stride: worth its own program
-// where k is small. `packs` and `copies` are plain and put each panel on their stack as the loop
-// reads it, which saves the launch that would; they add a bias of the lanes to what they store from
-// registers. `packs` takes B contiguous along k, whose steps are some blocks of as many as a vector
-// has lanes. `copies` takes it contiguous along the lanes, asks for the next panel meanwhile, and
-// adds a bias of the rows too.
+// of at least a tile's rows. `plain` has no epilogue but a bias of the rows, stores straight from
+// registers and takes at least a tile's rows too, so that a tile's addresses are one and a stride:
+// worth its own program where k is small. `packs` and `copies` are plain and put each panel on
+// their stack as the loop reads it, which saves the launch that would; they add a bias of the lanes
+// to what they store from registers, `packs` none of the rows. `packs` takes B contiguous along k,
+// whose steps are some blocks of as many as a vector has lanes. `copies` takes it contiguous along
+// the lanes and asks for the next panel meanwhile.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -50,12 +50,16 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     Func result = plain ? product : staged, lane_bias;
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
-    } else if (holds_panel()) {
-      lane_bias = bias_of_lanes(vectors, first_lane(p), lanes);
+    } else if (plain) {
+      Expr sum = product(at);
+      if (holds_panel()) {
+        lane_bias = bias_of_lanes(vectors, first_lane(p), lanes);
+        sum += lane_bias(l, v, p);
+      }
+      if (!packs) sum += bias_of_row();
       result = Func("with_bias");
-      const Expr sum = product(at) + lane_bias(l, v, p);
-      result(at) = copies ? sum + bias_of_row() : sum;
-    } else if (!plain) {
+      result(at) = sum;
+    } else {
       lane_bias = add_epilogue(staged, which);
     }
 
