@@ -2,6 +2,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/halide_runtime.h"
+#include "kernels/matmul/matmul_groups.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -249,83 +250,6 @@ bool takes_bias(const MatmulTile& tile, bool swapped) {
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
   if (can_read_directly(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
-}
-
-// Rows of tiles in a product, panels of them, and products that groups share out.
-struct Share {
-  int64_t row_tiles, panels, products;
-  double last = 1;  // what a row's last tile takes, in others
-  int64_t tiles() const { return row_tiles * panels * products; }
-  double row() const { return panels - 1 + last; }
-};
-
-// How many tiles a group computes, and what all take.
-struct Grouping {
-  int64_t tiles = 0;
-  double nanoseconds = 0;
-};
-
-// A panel of B is read from afar once per group, so groups are long, but enough to share out.
-int64_t long_group(const Share& share, int64_t most) {
-  constexpr int64_t kGroups = 16, kLong = 16;
-  const int64_t shared = share.tiles() / kGroups;
-  const int64_t wanted = share.panels > 1 ? std::max(shared, kLong) : shared;
-  const int64_t tiles = std::clamp<int64_t>(wanted, 1, most);
-  return ceil_div(share.row_tiles, ceil_div(share.row_tiles, tiles));
-}
-
-// When both of two cores are done. Half of the groups that are left go to the core that asks, and
-// the second begins late: it has to be woken. A product's last groups may have fewer tiles.
-double shared_out_ns(const Share& share, int64_t tiles, double tile, double group) {
-  constexpr double kLateNs = 14000;
-  const int64_t of_product = ceil_div(share.row_tiles, tiles) * share.panels;
-  const auto before_ns = [&](int64_t number) {
-    const int64_t products = number / of_product, own = number % of_product;
-    const int64_t rows = own / share.panels * tiles, last = std::min(tiles, share.row_tiles - rows);
-    const double whole = (products * share.row_tiles + rows) * share.row();
-    return number * group + (whole + own % share.panels * last) * tile;
-  };
-  double free_at[] = {0, kLateNs}, done = 0;
-  const int64_t groups = of_product * share.products;
-  for (int64_t first = 0; first < groups;) {
-    const int64_t end = first + ceil_div(groups - first, 2);
-    double& core = free_at[free_at[1] < free_at[0]];
-    core += before_ns(end) - before_ns(first);
-    done = std::max(done, core);
-    first = end;
-  }
-  return done;
-}
-
-// `tile`: what two cores take for one.
-Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
-  constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
-  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1,
-                   kCopiedPanelNs = 0.2;
-  constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
-  Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
-                 ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
-  const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
-  tile *= inner;
-  // A group's rows of A stay in the second cache.
-  const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
-  const double all = tile * share.tiles();
-  if (all > kLongNs) return {long_group(share, most), all};
-  const double panel = !packs_in_groups(p, c)           ? kPanelNs
-                       : c.pack == MatmulPack::kColumns ? kPackedPanelNs
-                                                        : kCopiedPanelNs;
-  const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
-  Grouping best;
-  const int64_t fewest = ceil_div(share.row_tiles, most);
-  for (int64_t i = fewest; i <= std::min(share.row_tiles, fewest + kMostGroups); ++i) {
-    const int64_t tiles = ceil_div(share.row_tiles, i);
-    if (tiles == best.tiles) continue;
-    c.tiles_per_group = tiles;
-    share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
-    const double ns = shared_out_ns(share, tiles, 2 * tile, group);
-    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, ns};
-  }
-  return best;
 }
 
 // What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A a

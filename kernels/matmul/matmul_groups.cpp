@@ -1,0 +1,113 @@
+#include "kernels/matmul/matmul_groups.h"
+
+#include "kernels/halide_runtime.h"
+
+#include <algorithm>
+
+namespace ballast::kernels {
+namespace {
+
+// Rows of tiles in a product, panels of them, and products that groups share out.
+struct Share {
+  int64_t row_tiles, panels, products;
+  double last = 1;  // what a row's last tile takes, in others
+  int64_t tiles() const { return row_tiles * panels * products; }
+  double row() const { return panels - 1 + last; }
+};
+
+// A panel of B is read from afar once per group, so groups are long, but enough to share out.
+int64_t long_group(const Share& share, int64_t most) {
+  constexpr int64_t kGroups = 16, kLong = 16;
+  const int64_t shared = share.tiles() / kGroups;
+  const int64_t wanted = share.panels > 1 ? std::max(shared, kLong) : shared;
+  const int64_t tiles = std::clamp<int64_t>(wanted, 1, most);
+  return ceil_div(share.row_tiles, ceil_div(share.row_tiles, tiles));
+}
+
+// What two cores take that share out groups of so many `tiles`; a product's last may have fewer.
+class SharedGroups {
+ public:
+  SharedGroups(const Share& share, int64_t tiles, double tile_ns, double group_ns)
+      : share_(share),
+        tiles_(tiles),
+        tile_ns_(tile_ns),
+        group_ns_(group_ns),
+        of_product_(ceil_div(share.row_tiles, tiles) * share.panels),
+        count_(of_product_ * share.products) {}
+
+  // Of launches that go together (device/batch.h): each core takes the next group from its end.
+  double awake_ns() const {
+    int64_t taken = 0;
+    for (int64_t end = count_; taken + 1 < end;) {
+      const int64_t middle = taken + (end - taken) / 2;
+      (before_ns(middle) <= before_ns(count_) / 2 ? taken : end) = middle;
+    }
+    const double first = before_ns(taken), second = before_ns(count_) - before_ns(taken + 1),
+                 last = before_ns(taken + 1) - first;
+    return std::max(std::min(first, second) + last, std::max(first, second));
+  }
+
+  // A launch by itself: half of the groups that are left go to the core that asks, and the second
+  // begins late, as it has to be woken.
+  double asleep_ns() const {
+    constexpr double kLateNs = 14000;
+    double free_at[] = {0, kLateNs}, done = 0;
+    for (int64_t first = 0; first < count_;) {
+      const int64_t end = first + ceil_div(count_ - first, 2);
+      double& core = free_at[free_at[1] < free_at[0]];
+      core += before_ns(end) - before_ns(first);
+      done = std::max(done, core);
+      first = end;
+    }
+    return done;
+  }
+
+ private:
+  double before_ns(int64_t number) const {
+    const int64_t products = number / of_product_, own = number % of_product_;
+    const int64_t rows = own / share_.panels * tiles_,
+                  last = std::min(tiles_, share_.row_tiles - rows);
+    const double whole = (products * share_.row_tiles + rows) * share_.row();
+    return number * group_ns_ + (whole + own % share_.panels * last) * tile_ns_;
+  }
+
+  const Share share_;
+  const int64_t tiles_;
+  const double tile_ns_, group_ns_;
+  const int64_t of_product_, count_;
+};
+
+}  // namespace
+
+Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
+  constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
+  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1,
+                   kCopiedPanelNs = 0.2;
+  constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
+  Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
+                 ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
+  const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
+  tile *= inner;
+  // A group's rows of A stay in the second cache.
+  const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
+  const double all = tile * share.tiles();
+  if (all > kLongNs) return {long_group(share, most), all};
+  const double panel = !packs_in_groups(p, c)           ? kPanelNs
+                       : c.pack == MatmulPack::kColumns ? kPackedPanelNs
+                                                        : kCopiedPanelNs;
+  const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
+  Grouping best;
+  const int64_t fewest = ceil_div(share.row_tiles, most);
+  for (int64_t i = fewest; i <= std::min(share.row_tiles, fewest + kMostGroups); ++i) {
+    const int64_t tiles = ceil_div(share.row_tiles, i);
+    if (tiles == best.tiles) continue;
+    c.tiles_per_group = tiles;
+    share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
+    const SharedGroups groups(share, tiles, 2 * tile, group);
+    const double ns = (groups.awake_ns() + groups.asleep_ns()) / 2;
+    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, ns};
+  }
+  return best;
+}
+
+}  // namespace ballast::kernels
