@@ -343,6 +343,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
   if (!is_too_large(1 << 20)) {
     configs.push_back(make({2, 20, 14, 14}, 65, 3, 1, 1));
     configs.push_back(make({2, 64, 11, 19}, 64, 3, 1, 1));
+    configs.push_back(make({2, 132, 7, 7}, 130, 3, 1, 1));
     configs.push_back(make({2, 24, 14, 16}, 24, 3, 1, 1, 1, 24));
     configs.push_back(make({2, 12, 16, 17}, 12, 3, 1, 1, 1, 12));
     configs.push_back(make({2, 6, 8, 72}, 6, 3, 1, 1, 1, 6));

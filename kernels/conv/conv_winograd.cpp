@@ -2,13 +2,14 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_planes.h"
-#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_winograd_deep.h"
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace ballast::kernels {
@@ -60,11 +61,6 @@ bool fits(const ConvProblem& p, const Cut& cut) {
          (tiles * p.inputs + kLanes) * kElements <= kWinogradSpread;
 }
 
-// Results of a block's sample that are written as one, of the last block if there is an odd row.
-int64_t shortest_run(const ConvProblem& p, int64_t rows) {
-  return (rows * kSide - p.out_h % kSide) * p.out_w;
-}
-
 // The way that takes the least time; none where nothing fits.
 Cut cut_problem(const ConvProblem& p) {
   const int64_t all_rows = rows_of_tiles(p);
@@ -72,7 +68,7 @@ Cut cut_problem(const ConvProblem& p) {
   for (const ConvTile& tile : winograd_tiles()) {
     if (p.outputs < tile.lanes()) continue;
     for (int64_t rows = 1; rows <= all_rows; ++rows) {
-      if (shortest_run(p, rows) < kLanes) continue;
+      if (!fills_vectors(p, rows)) continue;
       for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
         const Cut cut = cut_block(p, tile, rows, samples);
         if (!fits(p, cut)) break;
@@ -86,10 +82,24 @@ Cut cut_problem(const ConvProblem& p) {
   return best;
 }
 
+// Whether work-groups shall transform the weights that they need (conv_winograd_deep.h): not where
+// the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
+// takes to be as fast, only where much is gained.
+bool is_deep(const ConvProblem& p, const Cut& cut) {
+  constexpr int64_t kCachedFloats = 1 << 18;
+  if (p.inputs * p.outputs * kElements <= kCachedFloats) return false;
+  const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
+  return cut.rows == 0 ? std::isfinite(deep) : deep < cut.cycles;
+}
+
 bool is_taken(const ConvConfig& c, const ConvProblem& p) {
   if (!has_winograd_window(c) || p.top < 0 || p.left < 0 || p.inputs < kLanes) return false;
   const Cut cut = cut_problem(p);
-  return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
+  if (!is_deep(p, cut)) return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
+  // The direct kernels write all weights anew before they multiply.
+  constexpr double kOfWeight = 2;
+  const double packed = kOfWeight * double(p.inputs * p.outputs * p.window()) / double(p.batch);
+  return is_winograd_faster(winograd_deep_cycles(p) - packed, c);
 }
 
 // Chunks of one length whose weights take half of the nearest cache.
@@ -101,6 +111,7 @@ int64_t chunk_of(const ConvProblem& p, const ConvTile& tile) {
 // x and the weights in slots 0 and 1.
 Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   const Cut cut = cut_problem(p);
+  if (is_deep(p, cut)) return plan_winograd_deep(p, e);
   const ConvTile& tile = cut.tile;
   const EpilogueOperands terms(e, {p.outputs, p.groups});
   Recorder recorder(kDirectAccess);
@@ -116,13 +127,7 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
                 {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
                  dense_operand(packed, DType::kF32,
                                {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
-  // (place in a plane, sample, channel, group, 1)
-  const int64_t pixels = p.out_h * p.out_w, of_group = p.outputs * pixels;
-  const Operand y{terms.out,
-                  DType::kF32,
-                  {pixels, p.batch, p.outputs, p.groups, 1},
-                  {1, p.groups * of_group, pixels, of_group, p.batch * p.groups * of_group},
-                  {}};
+  const Operand y = winograd_results(terms.out, p);
   std::vector<HostArg> args;
   for (int64_t value : {p.top, p.left, pitch_of(p), cut.plane, cut.rows, cut.elements, cut.tiles,
                         cut.parts, cut.tiles_per_part}) {
@@ -150,6 +155,19 @@ bool has_winograd_window(const ConvConfig& c) {
 std::vector<ConvTile> winograd_tiles() {
   if (!has_wide_registers()) return {{6, 1, 1 / 121.0}};
   return {{6, 4, 1 / 240.0}, {12, 2, 1 / 225.0}};
+}
+
+bool fills_vectors(const ConvProblem& p, int64_t rows) {
+  return (rows * kSide - p.out_h % kSide) * p.out_w >= kLanes;
+}
+
+Operand winograd_results(uint32_t slot, const ConvProblem& p) {
+  const int64_t pixels = p.out_h * p.out_w, of_group = p.outputs * pixels;
+  return {slot,
+          DType::kF32,
+          {pixels, p.batch, p.outputs, p.groups, 1},
+          {1, p.groups * of_group, pixels, of_group, p.batch * p.groups * of_group},
+          {}};
 }
 
 bool is_winograd_faster(double cycles, const ConvConfig& c) {

@@ -5,6 +5,7 @@
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_operands.h"
+#include "kernels/conv/conv_problem.h"
 
 #include <vector>
 
@@ -18,6 +19,11 @@ bool has_winograd_window(const ConvConfig& config);
 // The register tiles that there are kernels for on this CPU: tiles of results by output channels.
 // The first is the weight gradient's too, of input channels by output channels.
 std::vector<ConvTile> winograd_tiles();
+// Whether results of a sample in so many rows of tiles, which are written as one, are a vector or
+// more, also in the last block if there is an odd row.
+bool fills_vectors(const ConvProblem& problem, int64_t rows);
+// (place in a plane, sample, channel, group, 1).
+Operand winograd_results(uint32_t slot, const ConvProblem& problem);
 // Whether cycles per sample, of a core that does one multiply-add of 16 lanes a cycle, are clearly
 // less than those of the direct kernels.
 bool is_winograd_faster(double cycles, const ConvConfig& config);

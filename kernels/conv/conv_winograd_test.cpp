@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_winograd.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/conv_reference.h"
+#include "kernels/conv/conv_winograd_deep.h"
 #include "kernels/conv/conv_winograd_weight.h"
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
@@ -133,7 +134,10 @@ HostTensor uneven_f32(const Shape& shape, int seed) {
   return f32(shape, values);
 }
 
-// y, dx and dw by Winograd's algorithm, whoever else would compute them faster.
+bool fits_deep(const ConvProblem& p) { return std::isfinite(winograd_deep_cycles(p)); }
+
+// y, dx and dw by Winograd's algorithm, whoever else would compute them faster; y and dx in both
+// ways where both can.
 void check_winograd(const ConvConfig& c,
                     const std::vector<int64_t>& registers = {vector_register_bytes()}) {
   const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
@@ -145,10 +149,19 @@ void check_winograd(const ConvConfig& c,
              of_dw = magnitude_of_weights(c, dyv, xv);
   for (int64_t which : registers) {
     const RegistersScope scope(which);
-    expect_near(run_plan(plan_conv2d_winograd(c, {}), {x, w}, dy.type).as<float>(), y.value, of_y,
-                c.in_channels / c.groups + 8, "y of " + name_of(c));
-    expect_near(run_plan(plan_conv2d_input_grad_winograd(c), {dy, w}, x.type).as<float>(), dx.value,
-                of_dx, c.out_channels / c.groups + 8, "dx of " + name_of(c));
+    const auto check_y = [&](const Plan& plan, const char* what) {
+      expect_near(run_plan(plan, {x, w}, dy.type).as<float>(), y.value, of_y,
+                  c.in_channels / c.groups + 8, what + name_of(c));
+    };
+    const auto check_dx = [&](const Plan& plan, const char* what) {
+      expect_near(run_plan(plan, {dy, w}, x.type).as<float>(), dx.value, of_dx,
+                  c.out_channels / c.groups + 8, what + name_of(c));
+    };
+    check_y(plan_conv2d_winograd(c, {}), "y of ");
+    check_dx(plan_conv2d_input_grad_winograd(c), "dx of ");
+    const ConvProblem forward = forward_problem(c), backward = input_grad_problem(c);
+    if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
+    if (fits_deep(backward)) check_dx(plan_winograd_deep(backward, {}), "deep dx of ");
     expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
                 dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16, "dw of " + name_of(c));
   }
@@ -158,6 +171,7 @@ TEST(ConvWinograd, Small) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
   check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
+  check_winograd(make({1, 64, 5, 4}, 64, 3, 1, 1));  // both ways
 }
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
@@ -171,6 +185,8 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
   check(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
   check(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
   check(make({11, 32, 7, 7}, 64, 3, 1, 1));   // blocks of samples, the last moves back
+  check(make({11, 66, 7, 7}, 80, 3, 1, 1));   // likewise, of windows too
+  check(make({3, 260, 4, 5}, 65, 3, 1, 1));   // chunks whose last block lies before them
   check(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
   ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
   lopsided.top = 1, lopsided.right = 2;
@@ -184,6 +200,8 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
     EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
     EXPECT_TRUE(is_winograd_weight_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
     EXPECT_TRUE(is_winograd(make({8, 512, 7, 7}, 512, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd(make({1, 512, 7, 7}, 512, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({1, 256, 14, 14}, 256, 3, 1, 1)));
     // Of narrow tiles the direct sums are as fast.
     EXPECT_EQ(is_winograd_weight_grad(make({8, 512, 7, 7}, 512, 3, 1, 1)), has_wide_registers());
     EXPECT_FALSE(is_winograd_weight_grad(make({8, 64, 3, 5}, 64, 3, 1, 1)));  // less than a vector

@@ -1,5 +1,5 @@
-// Tiles of planes, transformed for Winograd's weight gradient (conv_winograd_weight_generator.cpp).
-// Needs Halide.
+// Tiles of planes, transformed for Winograd's algorithm with channels in the lanes
+// (conv_winograd_weight_generator.cpp, conv_winograd_deep_generator.cpp). Needs Halide.
 #pragma once
 
 #include "kernels/conv/conv_winograd.h"
@@ -17,9 +17,10 @@ namespace ballast::kernels::winograd {
 using Halide::Func, Halide::RDom, Halide::Var;
 
 // How results are cut into blocks of tiles: of `rows` rows of `samples` samples, which are more
-// than one where all rows are in a block. The last block may have fewer.
+// than one where all rows are in a block. The last block may have fewer, or moves back.
 struct Blocks {
   Expr width, height, batch, rows, samples;  // of results
+  bool moves_back = false;
 
   Expr columns() const { return (width + 1) / 2; }
   Expr all_rows() const { return (height + 1) / 2; }
@@ -32,8 +33,14 @@ struct Blocks {
   static constexpr int kPlaces = kElements * (kWinogradTiles + 1);
 
   Expr per_sample() const { return (all_rows() + rows - 1) / rows; }
-  Expr first_row(const Expr& block) const { return block % per_sample() * rows; }
-  Expr first_sample(const Expr& block) const { return block / per_sample() * samples; }
+  Expr first_row(const Expr& block) const {
+    const Expr first = block % per_sample() * rows;
+    return moves_back ? min(first, all_rows() - rows) : first;
+  }
+  Expr first_sample(const Expr& block) const {
+    const Expr first = block / per_sample() * samples;
+    return moves_back ? min(first, batch - samples) : first;
+  }
   // Those that are some.
   Expr tiles_of(const Expr& block) const {
     return min(samples, batch - first_sample(block)) * min(rows, all_rows() - first_row(block)) *

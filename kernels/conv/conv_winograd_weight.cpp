@@ -46,13 +46,6 @@ Cut cut_blocks(const ConvConfig& c, const ConvTile& tile, int64_t rows, int64_t 
   return cut;
 }
 
-// Pixels of a vector of channels that a block's `rows` hold, and their table.
-bool fits(const ConvConfig& c, const Cut& cut) {
-  const int64_t rows = kSide * (cut.rows + 1), columns = kSide * (ceil_div(c.out_w(), kSide) + 1);
-  return cut.tiles <= kWinogradTiles &&
-         cut.samples * (rows * std::max(columns, c.width) + kLanes) + 2 * kLanes <= kWinogradPlaces;
-}
-
 // The way that takes the least time; none where nothing fits.
 Cut cut_problem(const ConvConfig& c) {
   // Of the sums and of the transforms: what stays in the second cache beside all that passes.
@@ -63,7 +56,7 @@ Cut cut_problem(const ConvConfig& c) {
   for (int64_t rows = 1; rows <= all_rows; ++rows) {
     for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : c.batch); ++samples) {
       const Cut cut = cut_blocks(c, tile, rows, samples);
-      if (!fits(c, cut)) break;
+      if (cut.tiles > kWinogradTiles || !fits_places(c.out_w(), c.width, rows, samples)) break;
       const int64_t floats = cut.channels * tile.lanes() +
                              cut.tiles * (tile.lanes() + ceil_div(cut.channels, kLanes) * kLanes);
       if (best.rows > 0 && 4 * kElements * floats > kMostBytes) break;
@@ -89,6 +82,12 @@ bool has_vectors(const ConvConfig& c) {
 }
 
 }  // namespace
+
+bool fits_places(int64_t out_w, int64_t in_w, int64_t rows, int64_t samples) {
+  const int64_t columns = kSide * (ceil_div(out_w, kSide) + 1);
+  return samples * (kSide * (rows + 1) * std::max(columns, in_w) + kLanes) + 2 * kLanes <=
+         kWinogradPlaces;
+}
 
 bool is_winograd_weight_grad(const ConvConfig& c) {
   if (!has_winograd_window(c) || !has_vectors(c)) return false;

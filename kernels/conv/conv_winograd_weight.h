@@ -9,6 +9,10 @@ namespace ballast::kernels {
 constexpr int kWinogradChannels = 72;  // of the input, of a work-group's weight gradient
 constexpr int kWinogradPlaces = 4096;  // of the pixels of a vector of channels
 
+// Whether those of a block of so many rows of tiles, of so many samples, are no more, the places of
+// its patches' pixels neither.
+bool fits_places(int64_t out_w, int64_t in_w, int64_t rows, int64_t samples);
+
 // Whether it is one, of channels that fill vectors, and takes less time than in register tiles.
 bool is_winograd_weight_grad(const ConvConfig& config);
 
