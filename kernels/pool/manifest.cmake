@@ -47,6 +47,7 @@ foreach(lanes 8 16)
   ballast_kernel(avg_pool_rows_grad_${lanes} CLASSES cpu GENERATOR pool_rows_grad
                  PARAMS is_max=false lanes=${lanes})
 endforeach()
+ballast_kernel(max_pool_lanes_any CLASSES cpu GENERATOR pool_lanes_max)
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 ballast_kernel(avg_pool_plane_grad CLASSES cpu GENERATOR pool_plane_grad)
 

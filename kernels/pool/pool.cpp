@@ -138,20 +138,56 @@ Operand plane_pixels(uint32_t slot, const PoolConfig& c, int64_t pixels) {
   return {slot, DType::kF32, {pixels, c.planes, 1, 1}, {1, pixels, 0, 0}, {}};
 }
 
-// `kernel`: takes planes of x, of y, or of both, in the order of its operands; the result is like
-// x or like y.
-Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vector<Operand>& inputs,
-                const Operand& result) {
+// What the windows see of a plane, with what is padded.
+struct PaddedPlane {
+  int64_t width, height;
+};
+PaddedPlane padded_plane(const PoolConfig& c) {
+  const auto reach = [](int64_t windows, int64_t stride, int64_t kernel, int64_t dilation) {
+    return (windows - 1) * stride + (kernel - 1) * dilation + 1;
+  };
+  return {std::max(c.left + c.width, reach(c.out_w(), c.stride_w, c.kernel_w, c.dilation_w)),
+          std::max(c.top + c.height, reach(c.out_h(), c.stride_h, c.kernel_h, c.dilation_h))};
+}
+
+// Any windows of small planes: see pool_lanes_max_generator.cpp.
+bool is_max_by_lanes(DeviceClass device_class, const PoolConfig& c) {
+  const PaddedPlane plane = padded_plane(c);
+  return device_class == DeviceClass::kCpu && c.planes >= kLanes && c.height * c.width >= kLanes &&
+         c.out_h() * c.out_w() >= kLanes &&
+         plane.width * std::max(plane.height, c.out_h()) <= kPoolPlaces;
+}
+
+std::vector<HostArg> lanes_geometry(const PoolConfig& c) {
   std::vector<HostArg> args;
   for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w,
                         c.width, c.out_w(), c.out_h()}) {
     args.emplace_back(checked_int32(value));
   }
+  return args;
+}
+
+// `kernel`: takes planes of x, of y, or of both, in the order of its operands; the result is like
+// x or like y.
+Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vector<Operand>& inputs,
+                const Operand& result) {
+  std::vector<HostArg> args = lanes_geometry(c);
   args.emplace_back(1.0f / static_cast<float>(c.kernel_h * c.kernel_w));
   args.insert(args.end(), inputs.begin(), inputs.end());
   args.emplace_back(result);
   Recorder recorder;
   recorder.call(kernel, DeviceClass::kCpu, args);
+  return recorder.finish();
+}
+Plan plan_max_lanes(const PoolConfig& c) {
+  std::vector<HostArg> args = lanes_geometry(c);
+  const PaddedPlane plane = padded_plane(c);
+  for (int64_t value : {c.height, c.top, c.left, plane.width, plane.height}) {
+    args.emplace_back(checked_int32(value));
+  }
+  Recorder recorder;
+  call(recorder, DeviceClass::kCpu, "max_pool_lanes_any", std::move(args),
+       {plane_pixels(0, c, c.height * c.width), f32(1, {c.planes, c.out_h() * c.out_w()})});
   return recorder.finish();
 }
 Plan plan_lanes(const std::string& op, const PoolConfig& c) {
@@ -300,6 +336,7 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_by_lanes(device_class, c)) return plan_lanes("max", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("max", c, lanes);
+  if (is_max_by_lanes(device_class, c)) return plan_max_lanes(c);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "max", c, 0, 1);

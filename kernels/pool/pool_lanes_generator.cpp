@@ -6,8 +6,7 @@
 // give whose winner it is.
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/pool/pool_limits.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/pool/pool_turned.h"
 
 #include <limits>
 #include <string>
@@ -42,9 +41,9 @@ class PoolLanes : public Generator<PoolLanes> {
     origin(place(windows.y * width + windows.x)) =
         windows.y * stride_h * in_width + windows.x * stride_w;
     taps = RDom({{0, width * height}, {0, kernel_w}, {0, kernel_h}}, "taps");
-    if (in_ != nullptr) turn(x, *in_);
+    if (in_ != nullptr) turn_planes(x, *in_, v);
     if (is_grad) {
-      turn(given, *dy_);
+      turn_planes(given, *dy_, v);
       if (is_max) find_winners();
       give();
     } else {
@@ -69,23 +68,8 @@ class PoolLanes : public Generator<PoolLanes> {
   }
 
  private:
-  static Expr place(const Expr& number) {
-    return unsafe_promise_clamped(number, 0, kPoolPlaces - 1);
-  }
+  static Expr place(const Expr& number) { return pool_place(number); }
   Expr pixels() { return out_->dim(0).extent(); }
-
-  // turned(lane, 0, pixel, v); lanes beyond the last plane repeat it.
-  template <class Planes>
-  void turn(TurnedPixels& turned, Planes& planes) {
-    const Expr all = planes.dim(0).extent(), last = planes.dim(1).extent() - 1;
-    turned.define({planes, all, 0, [=](const Expr& lane) { return min(v * kLanes + lane, last); }},
-                  (all + kLanes - 1) / kLanes, 1, kPoolPlaces,
-                  [=](const Expr&) {
-                    return TurnedPixels::Run{0, 0, all, all - kLanes,
-                                             [](const Expr& pixel) { return pixel; }};
-                  },
-                  {v});
-  }
 
   // Of the windows' taps: a window, and its pixel.
   Expr window() { return place(taps[0]); }

@@ -138,13 +138,19 @@ std::vector<PoolConfig> configs(bool is_small) {
 TEST(Pool, MaxOfSmallPlanes) {
   for (const PoolConfig& c : configs(true)) check_max(c, random_f32(x_shape(c), 1));
   const PoolConfig dilated = make({2, 6, 7}, 2, 1, 1, 2), hollow = make({1, 1, 4}, 2, 1, 1, 2);
-  check_max(dilated, random_f32(x_shape(dilated), 1));
+  PoolConfig lopsided = make({18, 6, 7}, 2, 1);
+  lopsided.kernel_w = 3, lopsided.dilation_h = 2, lopsided.left = 1;
+  for (const PoolConfig& c : {dilated, lopsided, make({17, 5, 5}, 3, 1, 1)}) {
+    check_max(c, random_f32(x_shape(c), 1));
+  }
   check_max(hollow, random_f32(x_shape(hollow), 1));  // all taps of a row of windows are padding
 }
 
 TEST(PoolLarge, Max) {
   for (const PoolConfig& c : configs(false)) check_max(c, random_f32(x_shape(c), 1));
-  for (const PoolConfig& c : {make({3, 40, 41}, 3, 2, 2, 3), make({20, 13, 15}, 3, 2, 0, 2)}) {
+  for (const PoolConfig& c :
+       {make({3, 40, 41}, 3, 2, 2, 3), make({20, 13, 15}, 3, 2, 0, 2), make({33, 13, 13}, 5, 1, 2),
+        make({18, 13, 12}, 9, 1, 4), make({19, 10, 17}, 3, 2, 2, 2)}) {
     check_max(c, random_f32(x_shape(c), 1));
   }
 }
@@ -153,7 +159,8 @@ TEST(PoolLarge, Max) {
 TEST(Pool, TiesAndSpecialNumbers) {
   for (const PoolConfig& c :
        {make({2, 6, 20}, 3, 2, 1), make({3, 5, 4}, 2, 1), make({2, 6, 20}, 2, 2),
-        make({17, 8, 8}, 2, 2), threes({16, 8, 19}, 2, 1, 1), threes({16, 4, 9}, 1, 1, 1)}) {
+        make({17, 8, 8}, 2, 2), make({17, 5, 4}, 3, 1, 1), threes({16, 8, 19}, 2, 1, 1),
+        threes({16, 4, 9}, 1, 1, 1)}) {
     std::vector<float> ties(elements(x_shape(c)));
     for (size_t i = 0; i < ties.size(); ++i) ties[i] = static_cast<float>(i * 7 % 3);
     check_max(c, f32(x_shape(c), ties));
