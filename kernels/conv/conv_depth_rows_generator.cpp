@@ -167,11 +167,14 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
     set_any_layout(weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
-    sums.compute_at(out, part[2]).store_in(MemoryType::Register);
-    sums.bound_extent(l, lane_count()).bound_extent(i, kRows).vectorize(l).unroll(i);
-    // Tap by tap for all four rows: a sum waits four cycles for the one before.
-    sums.update().reorder(l, i, taps.x, taps.y).vectorize(l);
-    sums.update().unroll(i).unroll(taps.x).unroll(taps.y);
+    // Tap by tap for all four rows: a sum waits four cycles for the one before. Two units have
+    // eight turns in them, so of 5x5 two vectors of a row go together.
+    const bool is_row = side() == 5 && vectors == 2 && !has_cheap_loads();
+    sums.compute_at(out, is_row ? part[3] : part[2]).store_in(MemoryType::Register);
+    sums.bound_extent(l, lane_count()).bound_extent(i, kRows).bound_extent(v, is_row ? 2 : 1);
+    sums.vectorize(l).unroll(i).unroll(v);
+    sums.update().reorder(l, i, v, taps.x, taps.y).vectorize(l);
+    sums.update().unroll(i).unroll(v).unroll(taps.x).unroll(taps.y);
   }
 
  private:
