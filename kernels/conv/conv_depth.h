@@ -14,6 +14,7 @@ constexpr int kDepthRowsPixels = 64;   // of the rows that are read where they l
 constexpr int kDepthRows5x5 = 32;      // the same for 5x5
 constexpr int kDepthLinesElements = 4096;  // of a block of lines and its margins
 constexpr int kDepthTaps = 7;              // along an axis, for the weight gradient
+constexpr int kDepthWeightPlanes = 16;     // of a work-group towards the weights, at most
 constexpr int kDepthTurnedPlaces = 1024;   // of what a strip of planes in the lanes sees
 
 // Whether these plans suit it best, towards the weights too, of all that take it: 3x3 without

@@ -2,6 +2,7 @@
 
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_depth_operands.h"
+#include "kernels/conv/conv_depth_turned.h"
 #include "kernels/lanes.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
@@ -57,9 +58,11 @@ bool is_small_square(const ConvConfig& c) {
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
          c.out_channels == c.groups && is_square(c) && (has_wide_registers() || c.width <= narrow);
 }
-// Towards the weights: their sums are in registers.
+// Towards the weights: their sums are in registers. Where two rows share one, 5x5 has a shuffle for
+// most of its multiply-adds, which units of its whole width are better without.
 bool has_square_weights(const ConvConfig& c) {
-  return is_small_square(c) && (has_wide_registers() || c.kernel_w == 3);
+  const bool is_turned_better = is_turned(c) && c.width <= kLanes / 2 && !halves_wide_registers();
+  return is_small_square(c) && (c.kernel_w == 3 || (has_wide_registers() && !is_turned_better));
 }
 
 // For conv_depth_halves.
@@ -75,9 +78,12 @@ Operand flat_results(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
 }
 
+// 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that
+// what lies above and below is a shuffle too. Not where they are computed by halves.
 std::string squares_kernel(const std::string& name, const ConvConfig& c) {
+  const bool is_short = c.kernel_w == 3 && c.width < kLanes / 2 && !halves_wide_registers();
   return fmt::format("{}_{}x{}_{}{}", name, c.kernel_w, c.kernel_h, c.width,
-                     has_wide_registers() ? "" : "_narrow");
+                     is_short || !has_wide_registers() ? "_narrow" : "");
 }
 
 // y, or dx, which is that of flipped windows.
@@ -91,10 +97,18 @@ Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   return recorder.finish();
 }
 
+// Of a work-group towards the weights: about a page in each image, as long as there are work-groups
+// for all.
+int64_t weight_planes(const ConvConfig& c) {
+  constexpr int64_t kPixels = 1024, kGroups = 32;
+  const int64_t most = std::min<int64_t>(kDepthWeightPlanes, c.groups / kGroups);
+  return std::clamp<int64_t>(kPixels / (c.height * c.width), 1, std::max<int64_t>(most, 1));
+}
+
 Plan plan_weight_squares(const ConvConfig& c) {
   Recorder recorder(kDirectAccess);
   recorder.call(squares_kernel("conv_depth_weight_squares", c), DeviceClass::kCpu,
-                {flat_planes(1, c), flat_planes(0, c), windows(2, c)});
+                {flat_planes(1, c), flat_planes(0, c), number(weight_planes(c)), windows(2, c)});
   return recorder.finish();
 }
 

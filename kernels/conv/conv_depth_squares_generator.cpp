@@ -1,6 +1,6 @@
-// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs with vectors of 16
-// lanes, where planes are small squares: a plane is in registers as a whole, a row to each vector,
-// or two rows of up to eight pixels. The side is a constant, so that what a tap sees is a shuffle,
+// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs, where planes are small
+// squares: a plane is in registers as a whole, a row to each vector of 8 or 16 lanes, or two rows
+// of up to eight pixels to one of 16. The side is a constant, so that what a tap sees is a shuffle,
 // never a mask.
 //
 //   conv_depth_squares         y, or dx with flipped weights: the bits of conv_depth
@@ -94,15 +94,17 @@ class SquaresGenerator : public Generator<Derived> {
     const Expr from = v + (lanes_apart / lane_count() - 2);
     const auto at = [&](const Expr& which) { return vector(clamp(which, 0, last)); };
     const auto is_outside = [&](const Expr& which) { return which < 0 || which > last; };
-    const bool is_whole = lanes_apart % lane_count() == 0;
     Expr seen = at(from);
-    if (!is_whole) {
+    if (lanes_apart % lane_count() != 0) {
       seen = take_lanes(select(is_outside(from), 0.0f, at(from)),
                         select(is_outside(from + 1), 0.0f, at(from + 1)), lane_count(),
                         [&](int lane) { return lane + pitch(); });
     }
-    const Expr more = fma_f32(shifted(seen, right), weight, sum);
-    return is_whole ? select(is_outside(from), sum, more) : more;
+    // Those that it sees.
+    const Expr last_row = side() - 1 - (last - v) * rows() + down,
+               first_row = last_row + 1 - rows();
+    return select(last_row < 0 || first_row >= side(), sum,
+                  fma_f32(shifted(seen, right), weight, sum));
   }
 
   Expr shifted(const Expr& seen, int right) {
@@ -144,9 +146,11 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
     const int last = vectors() - 1;
     const Expr at = last - part.y;  // each before those that it overwrites
     const Expr place = place_of(at, part.x);
-    const Expr value =
+    const Expr result =
         without_pitch(at, [&](const Expr& v) { return sums(part.x, min(v, last), g, n); });
     out(f, g, n) = undef<float>();
+    // Asks for the next plane's: rows that are stored last to first wait longer for their memory.
+    const Expr value = with_prefetch(result, out(place + plane(), g, n));
     out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
   }
 
@@ -177,9 +181,13 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
   RDom part;
 };
 
+// Of some planes of an image that lie one after the other, then of the same ones of the next image:
+// those of one plane in all images are short streams, and often multiples of 4 KiB apart, more of
+// them than a set of the nearest cache has lines.
 class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
  public:
   Input<Buffer<float, 3>> in{"in"}, dy{"dy"};  // (a plane's pixels, g, n)
+  Input<int> planes{"planes"};                 // of a work-group
   Output<Buffer<float, 3>> dw{"dw"};           // (kx, ky, g)
 
   void generate() {
@@ -220,17 +228,23 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
   void schedule() {
     set_mins(in, dy, dw);
     for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, across());
-    Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
-    fold[0].keep(dw, g);
-    lanes.store_in(MemoryType::Register);
-    lanes.update().reorder({l, part.x, part.y, g}).vectorize(l).unroll(part.x);
+    Func(dw)
+        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .reorder(kx, ky, gi, g)
+        .gpu_blocks(g)
+        .unroll(kx)
+        .unroll(ky)
+        .never_partition_all();
+    fold[0].keep(dw, gi);
+    lanes.compute_at(dw, g).bound_storage(g, kDepthWeightPlanes);
+    lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
     if (rows() == 1) return;  // inlined, a row at a time
-    row.compute_at(lanes, part.y).store_in(MemoryType::Register);
+    row.compute_at(lanes, g).store_in(MemoryType::Register);
     row.bound(l, 0, lane_count()).bound(u, 0, vectors()).vectorize(l).unroll(u);
   }
 
  private:
-  Var l{"l"}, u{"u"}, g{"g"}, n{"n"}, kx{"kx"}, ky{"ky"};
+  Var l{"l"}, u{"u"}, g{"g"}, gi{"gi"}, n{"n"}, kx{"kx"}, ky{"ky"};
   Func row{"row"}, lanes{"lanes"};
   std::vector<LaneFold> fold;
   RDom part;

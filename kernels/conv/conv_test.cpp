@@ -92,6 +92,7 @@ TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
 TEST(Conv, DepthwiseInPlace) {
   check(make({2, 3, 14, 14}, 3, 3, 1, 1, 1, 3));
   check(make({2, 3, 7, 7}, 3, 3, 1, 1, 1, 3));
+  check(make({1, 65, 6, 6}, 65, 3, 1, 1, 1, 65));  // weights of two planes at a time
   check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));
   check(make({1, 2, 4, 10}, 2, 7, 1, 3, 1, 2));
   check(make({1, 2, 5, 18}, 2, 5, 1, 2, 1, 2));
@@ -105,7 +106,9 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
     for (int64_t side = 4; side <= 15; ++side) {
       check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
       check(make({1, 72, side, side}, 72, 3, 1, 1, 1, 72));
+      check(make({2, 163, side, side}, 163, 3, 1, 1, 1, 163));
       check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
+      check(make({2, 163, side, side}, 163, 5, 1, 2, 1, 163));
       check(make({2, 5, side, side}, 10, 3, 1, 1, 1, 5));
     }
   }
