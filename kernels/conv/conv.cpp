@@ -4,6 +4,7 @@
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_patches.h"
+#include "kernels/conv/conv_plane_phases.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_rows.h"
@@ -182,6 +183,9 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
+  }
+  if (device_class == DeviceClass::kCpu && is_plane_phases_input_grad(c)) {
+    return plan_conv2d_input_grad_plane_phases(c);
   }
   if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) &&
       !(is_product(c) && multiplies_planes(c.batch * c.in_channels, c))) {

@@ -72,8 +72,52 @@ class ConvPhaseWeights : public Generator<ConvPhaseWeights> {
   Var j{"j"}, tx{"tx"}, ty{"ty"}, c{"c"}, o{"o"}, g{"g"};
 };
 
+// The same for the kernel that computes the phases of two apart, of just the taps they have. Those
+// of a phase lie one after the other, those of even rows' first, of even columns' first: (channel,
+// row, column), backwards as dx takes dy.
+class ConvPhaseTaps : public Generator<ConvPhaseTaps> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  // Of even and odd rows, and columns: the first tap of the weights, and how many, every other one.
+  Input<int> first_h0{"first_h0"}, first_h1{"first_h1"}, first_w0{"first_w0"}, first_w1{"first_w1"},
+      taps_h0{"taps_h0"}, taps_h1{"taps_h1"}, taps_w0{"taps_w0"}, taps_w1{"taps_w1"};
+  Input<Buffer<float, 5>> source{"source"};   // (kx, ky, channel of dx, channel of dy, group)
+  Output<Buffer<float, 4>> packed{"packed"};  // (row, tap, tile, group)
+
+  void generate() {
+    const Expr channels = source.dim(3).extent(), rows = packed.dim(0).extent();
+    const Expr even_rows = taps_h0 * (taps_w0 + taps_w1) * channels, is_even_row = t < even_rows;
+    const Expr of_row = select(is_even_row, t, t - even_rows),
+               taps_h = select(is_even_row, taps_h0, taps_h1);
+    const Expr even = taps_h * taps_w0 * channels, is_even = of_row < even;
+    const Expr tap = select(is_even, of_row, of_row - even),
+               taps_w = select(is_even, taps_w0, taps_w1);
+    const Expr tx = tap % taps_w, ty = tap / taps_w % taps_h, c = tap / (taps_w * taps_h);
+    const Expr kx = select(is_even, first_w0, first_w1) + (taps_w - 1 - tx) * 2,
+               ky = select(is_even_row, first_h0, first_h1) + (taps_h - 1 - ty) * 2;
+    const Expr lane = min(o * rows, source.dim(2).extent() - rows) + j;
+    packed(j, t, o, g) =
+        source(unsafe_promise_clamped(kx, 0, source.dim(0).extent() - 1),
+               unsafe_promise_clamped(ky, 0, source.dim(1).extent() - 1), lane, c, g);
+  }
+
+  void schedule() {
+    for (int d = 0; d < 5; ++d) source.dim(d).set_min(0);
+    for (int d = 0; d < 4; ++d) packed.dim(d).set_min(0);
+    Func(packed)
+        .split(t, to, t, 64, TailStrategy::GuardWithIf)
+        .reorder(j, t, to, o, g)
+        .gpu_blocks(to, o, g)
+        .never_partition_all();
+  }
+
+ private:
+  Var j{"j"}, t{"t"}, to{"to"}, o{"o"}, g{"g"};
+};
+
 }  // namespace
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPlaneWeights, conv_plane_weights)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPhaseWeights, conv_phase_weights)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPhaseTaps, conv_phase_taps)

@@ -67,6 +67,23 @@ TEST(Conv, ChannelsInTheLanes) {
   const Plan plan = plan_conv2d(DeviceClass::kCpu, c, {});
   expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 99, name_of(c));
 }
+
+// Towards the input, the phases of two apart.
+TEST(Conv, PhasesInTheLanes) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
+  const ConvConfig c = make({1, 64, 2, 16}, 64, 3, 2, 1);
+  const HostTensor dy = random_f32(y_shape(c), 1), w = random_f32(w_shape(c), 2);
+  const auto dyv = dy.as<float>(), wv = w.as<float>();
+  Totals dx(64 * 2 * 16);
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    dx.add(at_x, double{dyv[at_y]} * wv[at_w]);
+  });
+  const RegistersScope scope(kWideRegisters);
+  const Plan plan = plan_conv2d_input_grad(DeviceClass::kCpu, c);
+  const TensorType type{DType::kF32, x_shape(c)};
+  expect_near(run_plan(plan, {dy, w}, type).as<float>(), dx.value, dx.magnitude, 576, name_of(c));
+}
+
 // Each kind of kernel in the tiles that this machine does not choose.
 TEST(ConvLarge, TilesOfOtherCpus) {
   const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
@@ -229,6 +246,21 @@ TEST(ConvLarge, InputGradientsByPhases) {
   same.bottom = same.right = 1;
   check(same);
   ConvConfig lopsided = make({2, 20, 16, 36}, 19, 4, 2, 3);
+  lopsided.kernel_w = 7, lopsided.left = 0, lopsided.bottom = 0;
+  check(lopsided);
+}
+
+// Of four phases at once: the last rows and channels move inwards, and windows of other shapes.
+TEST(ConvLarge, InputGradientsByPlanePhases) {
+  const RegistersScope scope(kWideRegisters);
+  check(make({2, 64, 34, 36}, 65, 3, 2, 1));
+  check(make({1, 120, 16, 44}, 70, 5, 2, 2));
+  check(make({1, 128, 6, 16}, 128, 4, 2, 1, 1, 2));
+  check(make({2, 64, 18, 24}, 64, 7, 2, 3));
+  ConvConfig same = make({2, 64, 16, 32}, 80, 3, 2, 0);
+  same.bottom = same.right = 1;
+  check(same);
+  ConvConfig lopsided = make({2, 64, 16, 36}, 64, 4, 2, 3);
   lopsided.kernel_w = 7, lopsided.left = 0, lopsided.bottom = 0;
   check(lopsided);
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
+#include "kernels/conv/conv_phases.h"
 #include "kernels/lanes.h"
 
 #include <fmt/format.h>
@@ -226,33 +227,6 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
 
 namespace {
 
-// Of dx along one axis, rows or columns `phase`, `phase` + stride, ...: taps first, first + stride,
-// ..., `count` of them, over dy behind `before` zeros.
-struct Phase {
-  int64_t first, count, before;
-  Phase(int64_t phase, int64_t padding, int64_t kernel, int64_t stride)
-      : first((phase + padding) % stride),
-        count(first < kernel ? ceil_div(kernel - first, stride) : 0),
-        before(count - 1 - (phase + padding - first) / stride) {}
-};
-
-// Of all phases: of zeros before dy, and of rows or columns that their windows reach over.
-struct Phases {
-  std::vector<Phase> all;
-  int64_t before = 0, extent = 0;
-  bool has_empty = false;
-  Phases(int64_t padding, int64_t kernel, int64_t stride, int64_t count) {
-    for (int64_t phase = 0; phase < stride; ++phase) {
-      all.emplace_back(phase, padding, kernel, stride);
-      before = std::max(before, all.back().before);
-      has_empty = has_empty || all.back().count == 0;
-    }
-    for (const Phase& one : all) {
-      extent = std::max(extent, before - one.before + count + one.count - 1);
-    }
-  }
-};
-
 Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns) {
   const int64_t lanes = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
   Problem p = problem_of(c, {{}, {c.in_channels}});
@@ -270,7 +244,7 @@ Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns)
   for (const Phase& row : rows.all) {
     for (const Phase& column : columns.all) {
       p.kernel_h = row.count, p.kernel_w = column.count;
-      p.first_place = (rows.before - row.before) * p.in.pitch + columns.before - column.before;
+      p.first_place = rows.begin(row) * p.in.pitch + columns.begin(column);
       // Backwards, as dx takes dy.
       p.order = {column.first + (column.count - 1) * c.stride_w, -c.stride_w,
                  row.first + (row.count - 1) * c.stride_h, -c.stride_h};

@@ -40,6 +40,7 @@ ballast_kernel(conv_planes_6x4 CLASSES cpu WIDE GENERATOR conv_planes PARAMS cha
 ballast_kernel(conv_planes_6x1 CLASSES cpu WIDE GENERATOR conv_planes PARAMS channels=6 vectors=1)
 ballast_kernel(conv_plane_channels_6x4 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=4)
 ballast_kernel(conv_plane_channels_6x1 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=1)
+ballast_kernel(conv_plane_phases_6x4 CLASSES cpu WIDE GENERATOR conv_plane_phases PARAMS vectors=4)
 foreach(tile 6x4 12x2 6x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 broadcasts)
@@ -138,7 +139,7 @@ foreach(window 3x3 5x5 7x0)  # columns x rows at once, or one by one
                  GENERATOR conv_grouped_weight PARAMS across=${across} down=${down})
 endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
-foreach(helper plane_weights phase_weights pack pack_columns channels pad gather weight_sum rows weight_rows depth
+foreach(helper plane_weights phase_weights phase_taps pack pack_columns channels pad gather weight_sum rows weight_rows depth
                depth_weight)
   ballast_kernel(conv_${helper} CLASSES cpu GENERATOR conv_${helper})
 endforeach()
