@@ -21,7 +21,11 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
     sum();
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
     store(total, {(height + rows - 1) / rows, width, rows, [=](const Expr&) { return width; },
-                  [this](const Expr& x, const Expr& y) { return y * pitch + x; },
+                  [this](const Expr& x, const Expr& j, const Expr& y) {
+                    // Where a vector begins is one number, and j a constant from there.
+                    const Expr last = tiles * kTilePixels - kLanes;
+                    return std::vector<Expr>{unsafe_promise_clamped(y * pitch + x, 0, last) + j};
+                  },
                   [this](const Expr& which, const Expr& x, const Expr& y) {
                     return std::vector<Expr>{x, first_row(which) + y};
                   }});
@@ -39,7 +43,7 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
 
   void sum() {
     const Expr taps = window.taps() * in.dim(2).extent();
-    chunks = RDom(0, (taps + chunk_taps - 1) / chunk_taps, "chunks");
+    chunks = RDom(1, (taps + chunk_taps - 1) / chunk_taps - 1, "chunks");
     steps = RDom(0, chunk_taps, steps_of_tile(vectors));
     const Expr tap = k * chunk_taps + steps;
     steps.where(tap < taps);
@@ -47,16 +51,18 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
     product(l, v, q, o, p, g, n, k) =
         fma_f32(padded(unsafe_promise_clamped(window.place(tap) + q, 0, elements - 1), 0, p, g, n),
                 weights(v * kLanes + l, tap, tile_of(p, o), g), product(l, v, q, o, p, g, n, k));
-    total(l, v, q, o, p, g, n) = 0.0f;
     // Their rows are asked for on the way, those of some channels per chunk: else writing them
     // waits for memory.
     const int asked_vectors = std::min<int>(vectors, 2);
-    const Expr which = (chunks * asked_vectors + v) * kTilePixels + q % kTilePixels;
-    const Expr channel = channel_of(tile_of(p, o), which % tile_channels(), tile_channels());
-    const Expr sum =
-        strict_float(total(l, v, q, o, p, g, n) + product(l, v, q, o, p, g, n, chunks));
-    const Expr row = window.same(first_row(p) * out.dim(0).extent() + q + l, channel, g, n);
-    total(l, v, q, o, p, g, n) = select(v < asked_vectors, with_prefetch(sum, row), sum);
+    const auto asking = [&](const Expr& sum, const Expr& chunk) {
+      const Expr which = (chunk * asked_vectors + v) * kTilePixels + q % kTilePixels;
+      const Expr channel = channel_of(tile_of(p, o), which % tile_channels(), tile_channels());
+      const Expr row = window.same(first_row(p) * out.dim(0).extent() + q + l, channel, g, n);
+      return select(v < asked_vectors, with_prefetch(sum, row), sum);
+    };
+    total(l, v, q, o, p, g, n) = asking(product(l, v, q, o, p, g, n, 0), 0);
+    total(l, v, q, o, p, g, n) = asking(
+        strict_float(total(l, v, q, o, p, g, n) + product(l, v, q, o, p, g, n, chunks)), chunks);
   }
 
   void schedule_product() {
@@ -66,14 +72,14 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
       func.bound_extent(l, kLanes).bound_extent(v, vectors);
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
-    total.vectorize(l).unroll(v).never_partition_all();
-    total.update()
-        .split(q, u, qi, kTilePixels)
-        .reorder({l, v, qi, u, chunks, o, p, g, n})
-        .vectorize(l)
-        .unroll(v)
-        .unroll(qi)
-        .never_partition_all();
+    const auto in_tiles = [this](Stage stage, std::vector<VarOrRVar> loops) {
+      loops.insert(loops.begin(), {l, v, qi, u});
+      loops.insert(loops.end(), {o, p, g, n});
+      stage.split(q, u, qi, kTilePixels).reorder(loops).vectorize(l).unroll(v).unroll(qi);
+      stage.never_partition_all();
+    };
+    in_tiles(total, {});
+    in_tiles(total.update(), {chunks});
     product.compute_at(total, u).store_in(MemoryType::Register);
     product.bound_extent(q, kTilePixels).bound_extent(k, 1).vectorize(l).unroll(v).unroll(q);
     product.update().reorder({l, v, q, steps, o, p, g, n, k}).vectorize(l).unroll(v).unroll(q);

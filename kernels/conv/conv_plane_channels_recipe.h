@@ -31,12 +31,12 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
   // `longest`.
   struct Runs {
     Expr blocks, longest, count;
-    std::function<Expr(Expr part)> length;      // at least a vector
-    std::function<Expr(Expr x, Expr y)> place;  // of element x of run y in the sums
+    std::function<Expr(Expr part)> length;                           // at least a vector
+    std::function<std::vector<Expr>(Expr x, Expr j, Expr y)> place;  // of element x + j of run y
     std::function<std::vector<Expr>(Expr part, Expr x, Expr y)> result;  // its place in out: x, y
   };
 
-  // sums(lane, vector, place, o, p, g, n).
+  // sums(lane, vector, place..., o, p, g, n).
   void store(const Func& sums, const Runs& runs) {
     const Expr channels = out.dim(2).extent(),
                all_tiles = (channels + tile_channels() - 1) / tile_channels();
@@ -57,7 +57,10 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
     // Vectors are numbered: where they begin depends on the part, and Halide would not see that it
     // is one place.
     Func block("block"), ended("ended");
-    block(l, j, v, x, y, o, p, g, n) = sums(l, v, runs.place(first_of(x, p) + j, y), o, p, g, n);
+    std::vector<Expr> from = runs.place(first_of(x, p), j, y);
+    from.insert(from.begin(), {l, v});
+    from.insert(from.end(), {o, p, g, n});
+    block(l, j, v, x, y, o, p, g, n) = sums(from);
     turned = transpose_block(block, kLanes, sizeof(float), l, j, {v, x, y, o, p, g, n});
     const std::vector<Expr> at = runs.result(p, first_of(x, p) + l, y);
     ended(l, j, v, x, y, o, p, g, n) =

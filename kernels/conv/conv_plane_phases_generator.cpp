@@ -26,13 +26,12 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
     find_places();
     sum();
     const Expr width = out.dim(0).extent() / 2 * 2, height = out.dim(1).extent() / 2;
-    Func woven("woven");
-    const Expr pixel = unsafe_promise_clamped(x / 2 % kPhasePixels, 0, tiles * kTilePixels - 1);
-    woven(l, v, x, o, p, g, n) = total(l, v, pixel, x % 2, x / (2 * kPhasePixels), o, p, g, n);
-    store(woven, {(height + rows - 1) / rows, width, 2 * rows, [=](const Expr&) { return width; },
-                  [this](const Expr& column, const Expr& row) {
-                    const Expr of_phase = row / 2 * pitch + column / 2;
-                    return (row % 2 * kPhasePixels + of_phase) * 2 + column % 2;
+    store(total, {(height + rows - 1) / rows, width, 2 * rows, [=](const Expr&) { return width; },
+                  [this](const Expr& column, const Expr& j, const Expr& row) {
+                    // Where a vector begins is one number, and j a constant from there.
+                    const Expr pixel = unsafe_promise_clamped(row / 2 * pitch + column / 2, 0,
+                                                              tiles * kTilePixels - kLanes / 2);
+                    return std::vector<Expr>{pixel + j / 2, j % 2, row % 2};
                   },
                   [this](const Expr& which, const Expr& column, const Expr& row) {
                     return std::vector<Expr>{column, 2 * first_row_of_phase(which) + row};
@@ -76,7 +75,7 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
 
   void sum() {
     const Expr most = max(taps_w0, taps_w1) * max(taps_h0, taps_h1) * in.dim(2).extent();
-    chunks = RDom(0, chunks_of(most), "chunks");
+    chunks = RDom(1, chunks_of(most) - 1, "chunks");
     chunks.where(chunks < chunks_of(taps(i, r)));
     steps = RDom(0, chunk_taps, steps_of_tile(vectors));
     const Expr tap = k * chunk_taps + steps;
@@ -91,7 +90,7 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
     product(l, v, q, i, r, o, p, g, n, k) = fma_f32(
         padded(unsafe_promise_clamped(from, 0, elements - 1), 0, p, g, n),
         weights(v * kLanes + l, weight, tile_of(p, o), g), product(l, v, q, i, r, o, p, g, n, k));
-    total(l, v, q, i, r, o, p, g, n) = 0.0f;
+    total(l, v, q, i, r, o, p, g, n) = product(l, v, q, i, r, o, p, g, n, 0);
     total(l, v, q, i, r, o, p, g, n) =
         strict_float(total(l, v, q, i, r, o, p, g, n) + product(l, v, q, i, r, o, p, g, n, chunks));
   }
@@ -104,15 +103,15 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
       func.bound_extent(l, kLanes).bound_extent(v, vectors);
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
-    total.vectorize(l).unroll(v).never_partition_all();
-    total.update()
-        .split(q, u, qi, kTilePixels)
-        .reorder({l, v, qi, u, chunks, i, r, o, p, g, n})
-        .vectorize(l)
-        .unroll(v)
-        .unroll(qi)
-        .never_partition_all();
-    first_weight.compute_at(total, chunks).store_in(MemoryType::Register);
+    const auto in_tiles = [this](Stage stage, std::vector<VarOrRVar> loops) {
+      loops.insert(loops.begin(), {l, v, qi, u});
+      loops.insert(loops.end(), {i, r, o, p, g, n});
+      stage.split(q, u, qi, kTilePixels).reorder(loops).vectorize(l).unroll(v).unroll(qi);
+      stage.never_partition_all();
+    };
+    in_tiles(total, {});
+    in_tiles(total.update(), {chunks});
+    first_weight.compute_at(total, u).store_in(MemoryType::Register);
     for (const Var& one : {i, r, k}) first_weight.bound_extent(one, 1);
     product.compute_at(total, u).store_in(MemoryType::Register);
     product.bound_extent(q, kTilePixels).vectorize(l).unroll(v).unroll(q);

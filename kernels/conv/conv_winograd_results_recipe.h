@@ -69,9 +69,9 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
         gathered,
         {row_blocks() * sample_blocks, longest, samples,
          [=](const Expr& which) { return min(longest, out.dim(0).extent() - first(which)); },
-         [=](const Expr& x, const Expr& sample) {
-           return Halide::unsafe_promise_clamped(sample * rows * 2 * tile_row + place(x), 0,
-                                                 4 * most_tiles - 1);
+         [=](const Expr& x, const Expr& j, const Expr& sample) {
+           return std::vector<Expr>{Halide::unsafe_promise_clamped(
+               sample * rows * 2 * tile_row + place(x + j), 0, 4 * most_tiles - 1)};
          },
          [=](const Expr& which, const Expr& x, const Expr& sample) {
            return std::vector<Expr>{first(which) + x, first_sample(which) + sample};
