@@ -118,7 +118,10 @@ Plan plan_conv2d_input_grad_plane_phases(const ConvConfig& c) {
   args.insert(args.end(), counts.begin(), counts.end());
   for (int which : {0, 1}) args.push_back(number(axes.rows.begin(rows[which])));
   for (int which : {0, 1}) args.push_back(number(axes.columns.begin(columns[which])));
-  args.insert(args.end(), {number(chunk_taps(c)), dx});
+  args.insert(
+      args.end(),
+      {number(chunk_taps(c)),
+       dense_operand(2, DType::kF32, {c.batch, c.groups, outputs, c.height * c.width}), dx});
   recorder.call("conv_plane_phases_6x4", DeviceClass::kCpu, args);
   return recorder.finish(scratch);
 }

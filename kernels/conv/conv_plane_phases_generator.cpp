@@ -19,7 +19,8 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
   // plane.
   Input<int> taps_h0{"taps_h0"}, taps_h1{"taps_h1"}, taps_w0{"taps_w0"}, taps_w1{"taps_w1"},
       begin_h0{"begin_h0"}, begin_h1{"begin_h1"}, begin_w0{"begin_w0"}, begin_w1{"begin_w1"};
-  Input<int> chunk_taps{"chunk_taps"};  // whose sums join the sum of all
+  Input<int> chunk_taps{"chunk_taps"};   // whose sums join the sum of all
+  Input<Buffer<float, 4>> same{"same"};  // as out: (pixel, channel, group, n)
 
   void generate() {
     pad(1, 1, {n, 1, first_row_of_phase(p), plane / pitch, in.dim(2).extent()});
@@ -40,6 +41,7 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
 
   void schedule() {
     set_layouts(tile_channels());
+    set_mins(same);
     schedule_store();
     schedule_planes(LoopLevel(out, part()), std::vector<Expr>{});
     place.compute_at(LoopLevel(out, part())).store_in(MemoryType::Stack);
@@ -90,9 +92,21 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
     product(l, v, q, i, r, o, p, g, n, k) = fma_f32(
         padded(unsafe_promise_clamped(from, 0, elements - 1), 0, p, g, n),
         weights(v * kLanes + l, weight, tile_of(p, o), g), product(l, v, q, i, r, o, p, g, n, k));
-    total(l, v, q, i, r, o, p, g, n) = product(l, v, q, i, r, o, p, g, n, 0);
-    total(l, v, q, i, r, o, p, g, n) =
-        strict_float(total(l, v, q, i, r, o, p, g, n) + product(l, v, q, i, r, o, p, g, n, chunks));
+    // Their rows are asked for on the way, those of some channels per chunk of any phase; a pixel
+    // is four of dx.
+    constexpr int kAskedVectors = 2;
+    const auto asking = [&](const Expr& value, const Expr& chunk) {
+      const Expr which = unsafe_promise_clamped(first_weight(i, r, chunk), 0, 1 << 20) / chunk_taps;
+      const Expr of_tile = (which * kTilePixels + q % kTilePixels) % tile_channels();
+      const Expr channel = channel_of(tile_of(p, o), of_tile, tile_channels());
+      const Expr pixel = 2 * first_row_of_phase(p) * out.dim(0).extent() + v * kLanes + l +
+                         (q - q % kTilePixels) * 4;
+      return select(v < kAskedVectors, with_prefetch(value, same(pixel, channel, g, n)), value);
+    };
+    total(l, v, q, i, r, o, p, g, n) = asking(product(l, v, q, i, r, o, p, g, n, 0), 0);
+    total(l, v, q, i, r, o, p, g, n) = asking(
+        strict_float(total(l, v, q, i, r, o, p, g, n) + product(l, v, q, i, r, o, p, g, n, chunks)),
+        chunks);
   }
 
   void schedule_product() {
