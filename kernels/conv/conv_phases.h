@@ -2,7 +2,7 @@
 // of dy. Plain values.
 #pragma once
 
-#include "kernels/lanes.h"
+#include "kernels/types.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "kernels/conv/conv_phases.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_problem.h"
+#include "kernels/lanes.h"
 #include "kernels/registers.h"
 #include "kernels/workspace.h"
 
