@@ -234,6 +234,18 @@ TEST(ConvLarge, TilesOfRows) {
   check(make({2, 6, 13, 44}, 16, 3, 1, 1, 2));
 }
 
+// Two apart, padded behind alone; and of windows that are padded unevenly.
+ConvConfig padded_behind(Shape x, int64_t outputs) {
+  ConvConfig c = make(std::move(x), outputs, 3, 2, 0);
+  c.bottom = c.right = 1;
+  return c;
+}
+ConvConfig padded_unevenly(Shape x, int64_t outputs) {
+  ConvConfig c = make(std::move(x), outputs, 4, 2, 3);
+  c.kernel_w = 7, c.left = 0, c.bottom = 0;
+  return c;
+}
+
 // Towards the input with strides that divide x: of phases in rows of whole vectors, halves, and
 // less; where some have no taps.
 TEST(ConvLarge, InputGradientsByPhases) {
@@ -242,12 +254,8 @@ TEST(ConvLarge, InputGradientsByPhases) {
   check(make({3, 20, 12, 12}, 19, 4, 2, 1, 1, 1));
   check(make({2, 20, 18, 27}, 38, 5, 3, 1, 1, 2));
   check(make({2, 20, 16, 18}, 19, 2, 3, 0));
-  ConvConfig same = make({2, 20, 16, 32}, 19, 3, 2, 0);
-  same.bottom = same.right = 1;
-  check(same);
-  ConvConfig lopsided = make({2, 20, 16, 36}, 19, 4, 2, 3);
-  lopsided.kernel_w = 7, lopsided.left = 0, lopsided.bottom = 0;
-  check(lopsided);
+  check(padded_behind({2, 20, 16, 32}, 19));
+  check(padded_unevenly({2, 20, 16, 36}, 19));
 }
 
 // Of four phases at once: the last rows and channels move inwards, and windows of other shapes.
@@ -257,12 +265,8 @@ TEST(ConvLarge, InputGradientsByPlanePhases) {
   check(make({1, 120, 16, 44}, 70, 5, 2, 2));
   check(make({1, 128, 6, 16}, 128, 4, 2, 1, 1, 2));
   check(make({2, 64, 18, 24}, 64, 7, 2, 3));
-  ConvConfig same = make({2, 64, 16, 32}, 80, 3, 2, 0);
-  same.bottom = same.right = 1;
-  check(same);
-  ConvConfig lopsided = make({2, 64, 16, 36}, 64, 4, 2, 3);
-  lopsided.kernel_w = 7, lopsided.left = 0, lopsided.bottom = 0;
-  check(lopsided);
+  check(padded_behind({2, 64, 16, 32}, 80));
+  check(padded_unevenly({2, 64, 16, 36}, 64));
 }
 
 TEST(ConvLarge, OddShapes) {

@@ -38,7 +38,7 @@ class PoolLanes : public Generator<PoolLanes> {
   void generate() {
     windows = RDom(0, width, 0, height, "windows");
     origin(f) = undef<int>();
-    origin(place(windows.y * width + windows.x)) =
+    origin(pool_place(windows.y * width + windows.x)) =
         windows.y * stride_h * in_width + windows.x * stride_w;
     taps = RDom({{0, width * height}, {0, kernel_w}, {0, kernel_h}}, "taps");
     if (in_ != nullptr) turn_planes(x, *in_, v);
@@ -68,13 +68,12 @@ class PoolLanes : public Generator<PoolLanes> {
   }
 
  private:
-  static Expr place(const Expr& number) { return pool_place(number); }
   Expr pixels() { return out_->dim(0).extent(); }
 
   // Of the windows' taps: a window, and its pixel.
-  Expr window() { return place(taps[0]); }
+  Expr window() { return pool_place(taps[0]); }
   Expr pixel() {
-    return place(origin(window()) + taps[2] * dilation_h * in_width + taps[1] * dilation_w);
+    return pool_place(origin(window()) + taps[2] * dilation_h * in_width + taps[1] * dilation_w);
   }
   // A NaN before any number, and then the first.
   static Expr wins(const Expr& next, const Expr& value) {
@@ -90,7 +89,7 @@ class PoolLanes : public Generator<PoolLanes> {
 
   // The largest element and its pixel; at first the first one's, which may be -infinity.
   void find_winners() {
-    winner(l, q, v) = Tuple(-std::numeric_limits<float>::infinity(), origin(place(q)));
+    winner(l, q, v) = Tuple(-std::numeric_limits<float>::infinity(), origin(pool_place(q)));
     const FuncRef before = winner(l, window(), v);
     const Expr next = x.turned(l, 0, pixel(), v), is_next = wins(next, before[0]);
     winner(l, window(), v) =
@@ -111,7 +110,7 @@ class PoolLanes : public Generator<PoolLanes> {
   void turn_back() {
     back.define(kLanes, pixels(), out_->dim(1).extent(), {},
                 [&](const Expr& l, const Expr& pixel, const Expr& v) {
-                  const Expr value = result(l, place(pixel), v);
+                  const Expr value = result(l, pool_place(pixel), v);
                   return is_max || is_grad ? value : strict_float(value * share);
                 });
     (*out_)(f, p) = undef<float>();

@@ -4,7 +4,7 @@
 // columns, and turns results back: a window takes as many steps as it has rows and columns, an
 // instruction each, as elements are compared as integers.
 #include "kernels/layout.h"
-#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pool/pool_recipe.h"
 #include "kernels/pool/pool_turned.h"
 
 #include <array>
@@ -16,15 +16,14 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kSign = std::numeric_limits<int>::max();
-constexpr int kNanKey = kSign, kLeastKey = int(0xff800000u) ^ kSign;  // of -infinity
+constexpr int kLeastKey = int(0xff800000u) ^ 0x7fffffff;  // of -infinity
 
-// Integers in the order of the floats, -0 before 0 and NaN last; the way back, NaN is one.
+// As ordered_key, but both zeros keep their signs; the way back, NaN is one.
 Expr key_of(const Expr& value) {
-  const Expr bits = reinterpret<int>(value);
-  return select(eq(value, value), bits ^ ((bits >> 31) & kSign), kNanKey);
+  return select(eq(value, value), in_order(reinterpret<int>(value)),
+                std::numeric_limits<int>::max());
 }
-Expr value_of(const Expr& key) { return reinterpret<float>(key ^ ((key >> 31) & kSign)); }
+Expr value_of(const Expr& key) { return reinterpret<float>(in_order(key)); }
 
 class PoolLanesMax : public Generator<PoolLanesMax> {
  public:

@@ -20,10 +20,16 @@ inline Halide::Expr count_along(const Halide::Expr& start, const Halide::Expr& k
 
 constexpr int kNoKey = std::numeric_limits<int>::min();  // before that of any element
 
+// The bits of a float that is no NaN as an integer in the order of the floats, -0 before 0; and the
+// way back.
+inline Halide::Expr in_order(const Halide::Expr& bits) {
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
 // Integers in the order of the floats; both zeros are one, NaN is the largest.
 inline Halide::Expr ordered_key(const Halide::Expr& value) {
   const Halide::Expr bits = Halide::reinterpret<int>(value);
-  const Halide::Expr ordered = select(bits == kNoKey, 0, bits ^ ((bits >> 31) & 0x7fffffff));
+  const Halide::Expr ordered = select(bits == kNoKey, 0, in_order(bits));
   return select(eq(value, value), ordered, std::numeric_limits<int>::max());
 }
 
