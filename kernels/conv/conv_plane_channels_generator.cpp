@@ -72,20 +72,14 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
       func.bound_extent(l, kLanes).bound_extent(v, vectors);
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
-    const auto in_tiles = [this](Stage stage, std::vector<VarOrRVar> loops) {
-      loops.insert(loops.begin(), {l, v, qi, u});
-      loops.insert(loops.end(), {o, p, g, n});
-      stage.split(q, u, qi, kTilePixels).reorder(loops).vectorize(l).unroll(v).unroll(qi);
-      stage.never_partition_all();
-    };
-    in_tiles(total, {});
-    in_tiles(total.update(), {chunks});
+    go_by_tiles(total, q, u, kTilePixels, {o, p, g, n});
+    go_by_tiles(total.update(), q, u, kTilePixels, {chunks, o, p, g, n});
     product.compute_at(total, u).store_in(MemoryType::Register);
     product.bound_extent(q, kTilePixels).bound_extent(k, 1).vectorize(l).unroll(v).unroll(q);
     product.update().reorder({l, v, q, steps, o, p, g, n, k}).vectorize(l).unroll(v).unroll(q);
   }
 
-  Var q{"q"}, qi{"qi"}, u{"u"}, k{"k"};
+  Var q{"q"}, u{"u"}, k{"k"};
   Func product{"product"}, total{"total"};
   RDom chunks, steps;
 };

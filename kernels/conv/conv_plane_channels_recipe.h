@@ -27,6 +27,16 @@ class PlaneChannelsGenerator : public PlanesGenerator<Derived> {
 
   int tile_channels() const { return vectors * kLanes; }
 
+  // The stage's sums of pixels `q` by tiles of so many, all in registers; `tile` is the loop over
+  // tiles, `around` are those around it.
+  void go_by_tiles(Halide::Stage stage, const Halide::Var& q, const Halide::Var& tile, int pixels,
+                   std::vector<Halide::VarOrRVar> around) {
+    Halide::Var qi("qi");
+    around.insert(around.begin(), {l, v, qi, tile});
+    stage.split(q, tile, qi, pixels).reorder(around).vectorize(l).unroll(v).unroll(qi);
+    stage.never_partition_all();
+  }
+
   // Results that lie one after the other in memory: of each of `blocks`, `count` runs of up to
   // `longest`.
   struct Runs {

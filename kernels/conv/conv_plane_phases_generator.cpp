@@ -117,14 +117,8 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
       func.bound_extent(l, kLanes).bound_extent(v, vectors);
       for (const Var& one : {o, p, g, n}) func.bound_extent(one, 1);
     }
-    const auto in_tiles = [this](Stage stage, std::vector<VarOrRVar> loops) {
-      loops.insert(loops.begin(), {l, v, qi, u});
-      loops.insert(loops.end(), {i, r, o, p, g, n});
-      stage.split(q, u, qi, kTilePixels).reorder(loops).vectorize(l).unroll(v).unroll(qi);
-      stage.never_partition_all();
-    };
-    in_tiles(total, {});
-    in_tiles(total.update(), {chunks});
+    go_by_tiles(total, q, u, kTilePixels, {i, r, o, p, g, n});
+    go_by_tiles(total.update(), q, u, kTilePixels, {chunks, i, r, o, p, g, n});
     first_weight.compute_at(total, u).store_in(MemoryType::Register);
     for (const Var& one : {i, r, k}) first_weight.bound_extent(one, 1);
     product.compute_at(total, u).store_in(MemoryType::Register);
@@ -137,7 +131,7 @@ class ConvPlanePhases : public PlaneChannelsGenerator<ConvPlanePhases> {
         .unroll(q);
   }
 
-  Var q{"q"}, qi{"qi"}, u{"u"}, k{"k"}, t{"t"};
+  Var q{"q"}, u{"u"}, k{"k"}, t{"t"};
   Var i{"i"}, r{"r"};  // of columns and of rows: even or odd
   Func place{"place"}, first_weight{"first_weight"}, product{"product"}, total{"total"};
   RDom chunks, steps;
