@@ -143,18 +143,18 @@ void check_winograd(const ConvConfig& c,
   const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
                    dy = uneven_f32(y_shape(c), 3);
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
-  const auto [y, dx, dw] = AllTotals(c, xv, wv, dyv);
+  const AllTotals totals(c, xv, wv, dyv);
   const auto of_y = of_tiles(forward_problem(c), xv, wv).magnitude,
              of_dx = of_tiles(input_grad_problem(c), dyv, wv).magnitude,
              of_dw = magnitude_of_weights(c, dyv, xv);
   for (int64_t which : registers) {
     const RegistersScope scope(which);
     const auto check_y = [&](const Plan& plan, const char* what) {
-      expect_near(run_plan(plan, {x, w}, dy.type).as<float>(), y.value, of_y,
+      expect_near(run_plan(plan, {x, w}, dy.type).as<float>(), totals.y.value, of_y,
                   c.in_channels / c.groups + 8, what + name_of(c));
     };
     const auto check_dx = [&](const Plan& plan, const char* what) {
-      expect_near(run_plan(plan, {dy, w}, x.type).as<float>(), dx.value, of_dx,
+      expect_near(run_plan(plan, {dy, w}, x.type).as<float>(), totals.dx.value, of_dx,
                   c.out_channels / c.groups + 8, what + name_of(c));
     };
     check_y(plan_conv2d_winograd(c, {}), "y of ");
@@ -163,7 +163,8 @@ void check_winograd(const ConvConfig& c,
     if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
     if (fits_deep(backward)) check_dx(plan_winograd_deep(backward, {}), "deep dx of ");
     expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
-                dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16, "dw of " + name_of(c));
+                totals.dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16,
+                "dw of " + name_of(c));
   }
 }
 
