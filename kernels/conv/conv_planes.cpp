@@ -24,8 +24,9 @@ struct Tiles {
   std::vector<Tile> pixel_lanes;
   Tile channel_lanes;
 };
-const Tiles kWideTiles = {{{"conv_planes_8x3", 8, 48}, {"conv_planes_6x4", 6, 64}},
-                          {"conv_plane_channels_6x4", 64, 6}};
+const Tiles kWideTiles = {
+    {{"conv_planes_8x3", 8, 48}, {"conv_planes_6x4", 6, 64}, {"conv_planes_4x6", 4, 96}},
+    {"conv_plane_channels_6x4", 64, 6}};
 const Tiles kNarrowTiles = {{{"conv_planes_6x1", 6, 16}}, {"conv_plane_channels_6x1", 16, 6}};
 
 const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
@@ -78,14 +79,23 @@ Written written(const ConvProblem& p, const Cut& cut) {
   return {p.out_h, p.out_w, cut.rows};
 }
 
+// Whether so few products are summed that few channels are better off elsewhere: in conv_depth.cpp,
+// or as a product.
+bool is_short(const ConvProblem& p) { return p.inputs == 1 || p.window() == 1; }
+
+// Of fewer taps all channels' weights and the pixels that a tile sees stay in the nearest cache
+// whatever the lanes are, and pixels in them need neither chunks nor transposing. Not measured
+// where registers are halved.
+int64_t least_taps() { return has_wide_registers() && !halves_wide_registers() ? 208 : 96; }
+
 // Channels in the lanes where they fill their tiles, and enough of them for what is transposed.
 // Both kinds need work-groups enough.
 Cut cut_problem(const ConvProblem& p) {
-  constexpr int64_t kLeastTaps = 96, kLeastGroups = 8;
+  constexpr int64_t kLeastGroups = 8;
   const auto& [pixel_lanes, channel_lanes] = tiles_of_cpu();
   const int64_t computed = channel_lanes.count(p) * channel_lanes.channels;
   if (p.outputs >= channel_lanes.channels && 8 * p.outputs >= 7 * computed && p.window() > 1 &&
-      p.taps() >= kLeastTaps) {
+      p.taps() >= least_taps()) {
     const Cut cut = cut_problem(p, channel_lanes);
     const bool has_vectors = written(p, cut).width >= kLanes;
     const int64_t groups = cut.blocks * cut.parts * p.batch * p.groups;
@@ -93,7 +103,7 @@ Cut cut_problem(const ConvProblem& p) {
   }
   Cut best{};
   for (const Tile& tile : pixel_lanes) {
-    if (p.outputs < tile.channels) continue;
+    if (p.outputs < tile.channels || (tile.channels < 6 && is_short(p))) continue;
     const Cut cut = cut_problem(p, tile);
     if (cut.rows > 0 && (best.rows == 0 || cut.work < best.work)) best = cut;
   }
@@ -261,10 +271,14 @@ bool is_planes_input_grad(const ConvConfig& c) {
       c.height % c.stride_h != 0 || c.width % c.stride_w != 0) {
     return false;
   }
-  // Taps that are none cost as much as others.
+  // Taps that are none cost as much as others; but of few channels conv_tiles leaves half of the
+  // lanes empty, and conv_grouped takes all taps for each phase (8x256x56x56 in groups of 8, 3x3
+  // two apart, on an Emerald Rapids 9.9 to 4.1 ms).
+  constexpr int64_t kFewChannels = 8;
   const ConvProblem p = phases_of_input_grad(c);
   const int64_t all = p.window() * c.stride_h * c.stride_w;
-  return 3 * c.kernel_h * c.kernel_w >= 2 * all && is_taken(p);
+  const bool has_few = has_wide_registers() && c.in_channels / c.groups <= kFewChannels;
+  return c.kernel_h * c.kernel_w * (has_few ? 4 : 3) >= 2 * all && is_taken(p);
 }
 
 Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& e) {

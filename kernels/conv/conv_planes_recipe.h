@@ -102,6 +102,7 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   // the channels a set.
   struct Held {
     Expr first_sample, samples, first_row, rows, channels;
+    Expr next_rows = {};  // the next work-group's begin so much further down, where it has the same
   };
 
   // Element (x, y) of a padded channel lies at row y / step_h, column x / step_w of the plane of
@@ -137,8 +138,22 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   // Those of all channels of a sample, and where a window's taps lie in them.
   void make_planes(PlaneWindow& window) {
     const Expr channels = in.dim(2).extent();
-    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, channels});
+    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, channels, rows});
     window.find_places(plane, pitch, channels);
+  }
+
+  // Row y of `channel`, or of what follows the last: the same rows' first channels of the next
+  // block of rows, or, below a plane, those of the next group, which lie behind.
+  struct Ahead {
+    Expr y, channel;
+  };
+  Ahead ahead(const Expr& channel, const Expr& y, const Expr& step_h, const Held& held) const {
+    const Expr channels = in.dim(2).extent();
+    if (!held.next_rows.defined()) return {y, min(channel, channels - 1)};
+    const Expr is_inside = channel < channels,
+               is_last = held.first_row + held.next_rows >= out.dim(1).extent();
+    return {y + select(is_inside, 0, is_last, -held.first_row, held.next_rows) * step_h,
+            channel - select(is_inside || is_last, 0, channels)};
   }
 
   // Dimensions of `domain` after number `before` are rows, phases, samples and channels.
@@ -160,10 +175,10 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     const Expr from = s * held.channels + channel, of = held.first_sample + sample;
     const Expr lane = before > 0 ? Expr(domain[0]) : Expr(0);
     const Expr x = column * step_w + phase_w - left, value = in(x, y, from, g, of),
-               asked = x - lane * (step_w - 1) + phase_w * kLanes,
-               ahead = in(asked, y, min(from + 2, in.dim(2).extent() - 1), g, of);
+               asked = x - lane * (step_w - 1) + phase_w * kLanes;
+    const Ahead next = ahead(from + 2, y, step_h, held);
     padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), s, p, g, n) =
-        select(step_w <= 2, with_prefetch(value, ahead), value);
+        select(step_w <= 2, with_prefetch(value, in(asked, next.y, next.channel, g, of)), value);
   }
 
   // `conditions`: under which rows that are wide enough are copied in vectors; none: always.
