@@ -65,6 +65,19 @@ bool are_channels_whole_tiles(const ConvConfig& c) {
   return are_whole_tiles(c.out_channels / c.groups, c.out_h() * c.out_w());
 }
 
+// Whether weights of patches are tiles, which read x where it lies, instead of a product of rows
+// that are copied: 256 channels of 8 images of 3x224x224 in patches of 16 2.8 to 2.35 ms on an
+// Emerald Rapids. Of 768 channels, and of few windows, a product is as fast or faster.
+bool are_patches_tiles(const ConvConfig& c) {
+  constexpr int64_t kMostChannels = 384, kLeastWindows = 512;
+  const int64_t channels = c.out_channels / c.groups,
+                taps = c.in_channels / c.groups * c.kernel_h * c.kernel_w;
+  const bool is_filled =
+      channels <= choose_conv_tile(channels, taps).lanes() || are_whole_tiles(channels, taps);
+  return has_wide_registers() && !halves_wide_registers() && channels <= kMostChannels &&
+         is_filled && c.batch * c.out_h() * c.out_w() >= kLeastWindows;
+}
+
 // Whether packing weights for tiles costs little beside what is multiplied.
 bool has_enough_pixels(const ConvConfig& c) { return c.batch * c.height * c.width >= 384; }
 
@@ -215,7 +228,11 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
   if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_weight_grad_blocks(c);
-  if (is_patches(c)) return plan_conv2d_weight_grad_patches(device_class, c);
+  if (is_patches(c)) {
+    return device_class == DeviceClass::kCpu && are_patches_tiles(c)
+               ? plan_conv2d_weight_grad_tiles(c)
+               : plan_conv2d_weight_grad_patches(device_class, c);
+  }
   if (is_product(c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
     // planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower (512 to 2048 channels of
