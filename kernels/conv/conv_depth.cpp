@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_depth.h"
 
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_depth_blocks.h"
 #include "kernels/conv/conv_depth_in_place.h"
 #include "kernels/conv/conv_depth_operands.h"
 #include "kernels/conv/conv_depth_turned.h"
@@ -144,6 +145,13 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 bool should_turn(const ConvConfig& c, bool in_place) {
   return is_turned(c) && (!in_place || !has_wide_registers());
 }
+// y and dx also where two rows would share a vector, and those of 5x5 have a shuffle for most of
+// their multiply-adds; for some images, as weights are turned too.
+bool should_turn_pixels(const ConvConfig& c, bool in_place) {
+  const bool has_short_rows =
+      c.width <= kVector / 2 && c.groups >= kVector && c.batch > 2 && !halves_wide_registers();
+  return should_turn(c, in_place) || (is_turned(c) && has_short_rows);
+}
 
 }  // namespace
 
@@ -153,16 +161,17 @@ bool suits_depthwise(const ConvConfig& c) {
 }
 
 bool is_depthwise(const ConvConfig& c) {
-  if (is_in_place(c) || is_turned(c)) return true;
+  if (is_in_place(c) || is_turned(c) || is_of_blocks(c)) return true;
   return has_one_channel(c) && c.width >= kVector && c.out_w() >= kVector / 2 &&
          forward_blocks(c).rows > 0;
 }
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
-  if ((c.out_channels == c.groups && is_in_place(c)) || is_turned(c)) return true;
+  const bool has_one_output = c.out_channels == c.groups;
+  if ((has_one_output && (is_in_place(c) || is_of_blocks(c))) || is_turned(c)) return true;
   const Reversed r = reversed(c);
-  return has_one_channel(c) && c.out_channels == c.groups && c.out_w() >= kVector &&
-         c.width >= kVector && r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
+  return has_one_channel(c) && has_one_output && c.out_w() >= kVector && c.width >= kVector &&
+         r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
@@ -174,8 +183,9 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_of_blocks(c)) return plan_conv2d_depth_blocks(c, e);
   const bool in_place = is_in_place(c, e.has_residual);
-  if (should_turn(c, in_place)) return plan_conv2d_turned(c, e);
+  if (should_turn_pixels(c, in_place)) return plan_conv2d_turned(c, e);
   if (in_place) return plan_conv2d_in_place(c, e);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
@@ -191,8 +201,9 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
+  if (is_of_blocks(c)) return plan_conv2d_input_grad_depth_blocks(c);
   const bool in_place = is_in_place(c);
-  if (should_turn(c, in_place)) return plan_conv2d_input_grad_turned(c);
+  if (should_turn_pixels(c, in_place)) return plan_conv2d_input_grad_turned(c);
   if (in_place) return plan_conv2d_input_grad_in_place(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);

@@ -51,22 +51,33 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
   return 0;
 }
 
-Turned turned(const ConvConfig& c) {
+// Sixteen planes are taken where a register holds them and the unit is as wide; of 5x5, which has
+// blocks in registers instead wherever rows are long enough, only if a row is a block.
+Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
   if (!(is_same(c, 5) || is_same(c, 7)) || c.in_channels != c.groups ||
       c.out_channels != c.groups) {
     return turned;
   }
-  if (has_wide_registers() && !halves_wide_registers()) turned.lanes = kLanes;
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.width) > 0;
+  const bool has_wide_kernel = is_weight || c.kernel_w == 7 || turned.is_row;
+  if (has_wide_registers() && !halves_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
   turned.columns = turned.is_row ? c.width : columns_of(c);
   if (turned.columns > 0) turned.rows = rows_of(c, turned.lanes);
   return turned;
 }
 
-std::string kernel_of(const std::string& name, const ConvConfig& c) {
-  const Turned of = turned(c);
+// Of a work-group, as long as there are work-groups for all.
+int64_t images_of(const ConvConfig& c) {
+  constexpr int64_t kGroups = 32;
+  const Turned of = turned(c, false);
+  const int64_t groups = ceil_div(c.groups, of.lanes) * (c.height / of.rows);
+  return ceil_div(c.batch, std::clamp<int64_t>(ceil_div(kGroups, groups), 1, c.batch));
+}
+
+std::string kernel_of(const std::string& name, const ConvConfig& c, bool is_weight) {
+  const Turned of = turned(c, is_weight);
   return fmt::format("{}_{}_{}{}x{}", name, c.kernel_w, of.is_row ? "row_" : "", of.columns,
                      of.lanes);
 }
@@ -79,8 +90,9 @@ Operand image_planes(uint32_t slot, const ConvConfig& c) {
   return lane_planes(slot, c, c.batch, c.height * c.width);
 }
 
-std::vector<HostArg> arguments(const ConvConfig& c, uint32_t in) {
-  return {number(c.width), number(c.height), number(turned(c).rows), image_planes(in, c)};
+std::vector<HostArg> arguments(const ConvConfig& c, bool is_weight, uint32_t in) {
+  return {number(c.width), number(c.height), number(turned(c, is_weight).rows),
+          image_planes(in, c)};
 }
 
 // Of a block's pixels the places are a constant apart: one address for all of them.
@@ -93,33 +105,34 @@ SourceRules access_rules() {
 // y, or dx, which is that of flipped windows.
 Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {c.groups}};
-  const int64_t rows = turned(c).rows, strip = rows * c.width, strips = c.height / rows,
+  const int64_t rows = turned(c, false).rows, strip = rows * c.width, strips = c.height / rows,
                 plane = c.height * c.width;
-  std::vector<HostArg> args = arguments(c, 0);
-  args.insert(args.end(), {number(is_flipped), lane_planes(1, c, 1, c.kernel_h * c.kernel_w)});
+  std::vector<HostArg> args = arguments(c, false, 0);
+  args.insert(args.end(), {number(images_of(c)), number(is_flipped),
+                           lane_planes(1, c, 1, c.kernel_h * c.kernel_w)});
   const Operand out{terms.out,
                     DType::kF32,
                     {strip, strips, c.groups, c.batch},
                     {1, strip, plane, c.groups * plane},
                     {}};
   Recorder recorder(access_rules());
-  call_with_epilogue(recorder, kernel_of("conv_depth_turned", c), args, terms, out);
+  call_with_epilogue(recorder, kernel_of("conv_depth_turned", c, false), args, terms, out);
   return recorder.finish();
 }
 
 }  // namespace
 
-bool is_turned(const ConvConfig& c) { return turned(c).rows > 0; }
+bool is_turned(const ConvConfig& c) { return turned(c, true).rows > 0; }
 
 Plan plan_conv2d_turned(const ConvConfig& c, const ConvEpilogue& e) { return plan(c, e, false); }
 
 Plan plan_conv2d_input_grad_turned(const ConvConfig& c) { return plan(c, {}, true); }
 
 Plan plan_conv2d_weight_grad_turned(const ConvConfig& c) {
-  std::vector<HostArg> args = arguments(c, 1);
+  std::vector<HostArg> args = arguments(c, true, 1);
   args.insert(args.end(), {image_planes(0, c), windows(2, c)});
   Recorder recorder(access_rules());
-  recorder.call(kernel_of("conv_depth_weight_turned", c), DeviceClass::kCpu, args);
+  recorder.call(kernel_of("conv_depth_weight_turned", c, true), DeviceClass::kCpu, args);
   return recorder.finish();
 }
 

@@ -108,13 +108,16 @@ class TurnedGenerator : public Generator<Derived> {
 
 class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
  public:
+  Input<int> images{"images"};  // of a work-group, which turns the weights once
   Input<int> is_flipped{"is_flipped"};
   Input<Buffer<float, 4>> weights{"weights"};  // (tap, plane, 1, 1)
   EpilogueInputs<1, 4> epilogue;
   Output<Buffer<float, 4>> out{"out"};  // (a strip's pixels, strip, plane, n)
 
   void generate() {
-    turn(x, in, reach());
+    // Small planes are soon done, and the next image's are far from these.
+    turn(x, in, reach(),
+         is_row ? unsafe_promise_clamped(n + 1, 0, in.dim(3).extent() - 1) : Expr());
     tap_weights.define(source_of(weights, taps()), vectors(taps()), 1, taps(),
                        [this](const Expr&) {
                          const auto place = [this](const Expr& tap) {
@@ -122,7 +125,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
                          };
                          return TurnedPixels::Run{0, 0, taps(), taps() - lane_count(), place};
                        },
-                       {v, t, n});
+                       {v, t});
     results(l, q, v, t, n) = undef<float>();
     window_taps = RDom(0, side(), 0, side(), "taps");
     window_taps.where(has_row(y, window_taps.y));
@@ -140,13 +143,15 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     set_mins(in, out, weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) {
+      stage.split(n, n, image, images, TailStrategy::GuardWithIf);
+      stage.reorder({back.part[0], back.part[1], back.part[2], image, back.part[3], t, n});
       back.schedule(out, stage);
       stage.gpu_blocks(t, n);
     });
-    const LoopLevel group(out, back.vector_of_planes());
-    x.schedule(group, 1);
-    tap_weights.schedule(group, 1);
-    results.compute_at(group).store_in(MemoryType::Stack).bound_storage(q, kDepthTurnedPlaces);
+    const LoopLevel each(out, image);
+    x.schedule(each, 1);
+    tap_weights.schedule(LoopLevel(out, back.vector_of_planes()), 1);
+    results.compute_at(each).store_in(MemoryType::Stack).bound_storage(q, kDepthTurnedPlaces);
     results.bound_extent(l, lane_count());
     for (const Var& one : {v, t, n}) results.bound_extent(one, 1);
     for (size_t i = 0; i < sums.size(); ++i) {
@@ -176,7 +181,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     const Expr kx = window_taps.x, ky = window_taps.y;
     sum(l, j, s, y, v, t, n) = 0.0f;
     const Expr before = sum(l, j, s, y, v, t, n),
-               weight = tap_weights.turned(l, 0, ky * side() + kx, v, t, n),
+               weight = tap_weights.turned(l, 0, ky * side() + kx, v, t),
                pixel = seen(y, ky, s + (j + kx - reach()), n);
     sum(l, j, s, y, v, t, n) = select(sees(of, j, kx), fma_f32(pixel, weight, before), before);
     const RDom part(0, block(), 0, rows, 0, of.count, "part_" + of.name);
@@ -187,7 +192,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     parts.push_back(part);
   }
 
-  Var f{"f"}, j{"j"}, q{"q"}, s{"s"}, y{"y"};
+  Var f{"f"}, j{"j"}, q{"q"}, s{"s"}, y{"y"}, image{"image"};
   TurnedPixels tap_weights{"weights"};
   TurnedBack back;
   Func results{"results"};

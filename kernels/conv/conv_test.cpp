@@ -113,6 +113,7 @@ TEST(Conv, DepthwiseInPlace) {
   check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));
   check(make({1, 2, 4, 10}, 2, 7, 1, 3, 1, 2));
   check(make({1, 2, 5, 18}, 2, 5, 1, 2, 1, 2));
+  check(make({1, 2, 7, 17}, 2, 5, 1, 2, 1, 2));  // blocks of rows in registers
   check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2));
   check(make({1, 1, 8, 34}, 1, 3, 2, 1, 1, 1));
 }
@@ -140,6 +141,9 @@ TEST(ConvLarge, DepthwiseTurned) {
       check(make({2, 8, 5, width}, 8, 5, 1, 2, 1, 8));
     }
     check(make({2, 40, 7, 7}, 40, 7, 1, 3, 1, 40));
+    check(make({3, 17, 7, 7}, 17, 5, 1, 2, 1, 17));
+    check(make({2, 5, 14, 14}, 5, 7, 1, 3, 1, 5));
+    check(make({1, 2, 8, 125}, 2, 5, 1, 2, 1, 2));
     check(make({2, 9, 40, 40}, 9, 7, 1, 3, 1, 9));
     check(make({1, 17, 60, 44}, 17, 5, 1, 2, 1, 17));
     check(make({1, 3, 4, 100}, 3, 7, 1, 3, 1, 3));

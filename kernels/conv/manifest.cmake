@@ -88,6 +88,12 @@ foreach(row 1x16 2x16 3x16 4x16 1x8 2x8 3x8 4x8 5x8 6x8 7x8 8x8)  # vectors x la
     endif()
   endif()
 endforeach()
+foreach(window 5 7)
+  ballast_kernel(conv_depth_blocks_${window} CLASSES cpu WIDE GENERATOR conv_depth_blocks
+                 PARAMS window=${window})
+  ballast_kernel(conv_depth_blocks_${window}_14 CLASSES cpu WIDE GENERATOR conv_depth_blocks
+                 PARAMS window=${window} side=14)
+endforeach()
 foreach(side 10 12 13 14)  # of AVX2, whose rows are two registers
   set(square vectors=2 lanes=8 plane=${side})
   foreach(kernel conv_depth_rows conv_depth_weight_rows)
@@ -103,6 +109,9 @@ foreach(lanes 8 16)
         set(is_row true)
       endif()
       foreach(kernel conv_depth_turned conv_depth_weight_turned)
+        if(kernel STREQUAL conv_depth_turned AND "${window}x${lanes}" STREQUAL 5x16 AND NOT is_row)
+          continue()  # in blocks instead
+        endif()
         ballast_kernel(${kernel}_${window}_${row}x${lanes} CLASSES cpu WIDE GENERATOR ${kernel}
                        PARAMS window=${window} columns=${columns} lanes=${lanes}
                               is_row=${is_row})
