@@ -14,6 +14,7 @@ inline bool has_wide_registers() { return vector_register_bytes() >= kWideRegist
 // Whether it has wide registers and computes half of one at a time (AMD's Zen 4): then vectors of 32
 // bytes are as fast, and cheaper where they fit rows better. Not of a RegistersScope's.
 bool halves_wide_registers();
+inline bool has_wide_units() { return has_wide_registers() && !halves_wide_registers(); }
 
 // While it lives, plans that this thread makes are for a CPU with so many bytes: tests make those
 // of other machines.

@@ -74,8 +74,8 @@ bool are_patches_tiles(const ConvConfig& c) {
                 taps = c.in_channels / c.groups * c.kernel_h * c.kernel_w;
   const bool is_filled =
       channels <= choose_conv_tile(channels, taps).lanes() || are_whole_tiles(channels, taps);
-  return has_wide_registers() && !halves_wide_registers() && channels <= kMostChannels &&
-         is_filled && c.batch * c.out_h() * c.out_w() >= kLeastWindows;
+  return has_wide_units() && channels <= kMostChannels && is_filled &&
+         c.batch * c.out_h() * c.out_w() >= kLeastWindows;
 }
 
 // Whether packing weights for tiles costs little beside what is multiplied.
@@ -151,7 +151,7 @@ int64_t ConvConfig::out_w() const {
   return out_extent(width, left, right, kernel_w, dilation_w, stride_w);
 }
 
-// All three ask the files beside this one, in the order of the table in docs/kernels.md.
+// All three ask the files beside this one, in the order of the table in docs/convolutions.md.
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;

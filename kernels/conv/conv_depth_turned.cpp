@@ -62,7 +62,7 @@ Turned turned(const ConvConfig& c, bool is_weight) {
   }
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.width) > 0;
   const bool has_wide_kernel = is_weight || c.kernel_w == 7 || turned.is_row;
-  if (has_wide_registers() && !halves_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
+  if (has_wide_units() && has_wide_kernel) turned.lanes = kLanes;
   turned.columns = turned.is_row ? c.width : columns_of(c);
   if (turned.columns > 0) turned.rows = rows_of(c, turned.lanes);
   return turned;

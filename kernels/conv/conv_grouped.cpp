@@ -63,7 +63,7 @@ Block choose_weight_block(const Spread& s) {
   constexpr int64_t kNearPlaces = 640;
   const ConvProblem& p = s.window;
   const Block most = choose_block(s);
-  if (p.inputs == 1 || !has_wide_registers() || halves_wide_registers()) return most;
+  if (p.inputs == 1 || !has_wide_units()) return most;
   for (int64_t rows = most.rows; rows > 0; --rows) {
     const Block block = block_of(s, ceil_div(p.out_h, ceil_div(p.out_h, rows)));
     const int64_t pixels = block.rows * p.out_w;
@@ -105,8 +105,7 @@ Spread forward(const ConvConfig& c) { return {forward_problem(c)}; }
 bool are_weights_tiles(const ConvConfig& c) {
   constexpr int64_t kManyInputs = 8, kManyPixels = 512;
   const bool has_strides = c.stride_h > 1 || c.stride_w > 1;
-  return has_wide_registers() && !halves_wide_registers() &&
-         c.in_channels / c.groups >= kManyInputs &&
+  return has_wide_units() && c.in_channels / c.groups >= kManyInputs &&
          (has_strides || c.out_h() * c.out_w() >= kManyPixels);
 }
 

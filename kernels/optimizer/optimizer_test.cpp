@@ -135,7 +135,7 @@ TEST(Optimizer, ZeroStatesAndNumbersThatAreNone) {
   const float odd[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1.0f};
   for (const StepRule& rule : kStepRules) {
     for (int64_t n : {5, 16, 37}) {
-      if (is_simulated()) continue;  // no index depends on a number
+      if (is_simulated()) continue;  // no address depends on a number
       Operands given = operands_of(rule, {n});
       for (uint32_t k = 0; k <= rule.states + (rule.has_gradient ? 1 : 0); ++k) {
         auto values = given.inputs[k].as<float>();
@@ -234,7 +234,7 @@ TEST(Optimizer, GlobalNormAndFiniteness) {
         return run_plan(plan_all_finite(c, sizes), tensors, TensorType{DType::kBool, {}}).bytes[0];
       };
       EXPECT_EQ(is_finite(), 1);
-      if (total == 0) continue;
+      if (total == 0 || is_simulated()) continue;  // no address depends on a number
       const auto holder = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
       const HostTensor kept = tensors[holder];
       for (float bad : {NAN, INFINITY, -INFINITY}) {

@@ -78,6 +78,7 @@ TEST(Reduce, ArgMaxAndArgMin) {
     check_arg<float>(DType::kF32, one, [&](size_t i) {
       return noise.size() > 20 && (i == 17 || i == 19) ? NAN : std::round(noise[i] * 4);
     });
+    if (is_simulated()) continue;  // no address depends on a number
     const auto limit = [&](size_t i) { return limits[i * 2654435761u / 7 % limits.size()]; };
     check_arg<float>(DType::kF32, one, limit);
     for (float all : {inf, -inf, NAN}) {
@@ -97,6 +98,7 @@ void check_arg_of_integers(DType dtype) {
              : i % 1000 == 998 ? L::min()
                                : static_cast<T>(L::max() / 16 * (i * 37 % 13));
     });
+    if (is_simulated()) continue;  // no address depends on a number
     for (T all : {L::min(), L::max()}) {
       if (elements(one.shape) < 1000) check_arg<T>(dtype, one, [&](size_t) { return all; });
     }
