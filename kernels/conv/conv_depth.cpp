@@ -145,12 +145,9 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 bool should_turn(const ConvConfig& c, bool in_place) {
   return is_turned(c) && (!in_place || !has_wide_registers());
 }
-// y and dx also where two rows would share a vector, and those of 5x5 have a shuffle for most of
-// their multiply-adds; for some images, as weights are turned too.
+// y and dx also of short rows, for some images, as weights are turned too.
 bool should_turn_pixels(const ConvConfig& c, bool in_place) {
-  const bool has_short_rows =
-      c.width <= kVector / 2 && c.groups >= kVector && c.batch > 2 && !halves_wide_registers();
-  return should_turn(c, in_place) || (is_turned(c) && has_short_rows);
+  return should_turn(c, in_place) || (c.groups >= kVector && c.batch > 2 && turns_short_rows(c));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 // A row's last vector moves inwards, and the last block of rows does. Of squares of less than a
 // vector, each with a kernel of its own, all rows are a block.
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/shuffle.h"
 
@@ -28,19 +28,16 @@ class ConvDepthBlocks : public Generator<ConvDepthBlocks> {
   GeneratorParam<int> side_of_plane{"side", 0};  // of a square of less than a vector
 
   Input<int> width{"width"}, height{"height"};
-  Input<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
-  Input<int> planes{"planes"};       // of a work-group
-  Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
-  EpilogueInputs<2, 4> epilogue;               // its channel: (channel, g)
-  Output<Buffer<float, 4>> out{"out"};         // (a plane's pixels, channel, g, n)
+  Input<Buffer<float, 3>> in{"in"};     // (a plane's pixels, g, n)
+  DepthWindows<4> windows;              // (kx, ky, channel, g)
+  EpilogueInputs<2, 4> epilogue;        // its channel: (channel, g)
+  Output<Buffer<float, 4>> out{"out"};  // (a plane's pixels, channel, g, n)
 
   void generate() {
     pad();
     taps = RDom(0, side(), 0, side(), "taps");
     const Expr ky = taps.x, kx = taps.y;  // down the columns
-    const Expr weight = weights(select(is_flipped != 0, side() - 1 - kx, kx),
-                                select(is_flipped != 0, side() - 1 - ky, ky), o, g);
+    const Expr weight = windows.weight(side(), kx, ky, {o, g});
     const Expr column = start_of(c, v) + (kx - reach()), row = i + (ky - reach());
     const Expr pixel =
         padded(held(first_of(k) * pitch() + (origin() + row * pitch()) + column + l), g, n);
@@ -60,9 +57,9 @@ class ConvDepthBlocks : public Generator<ConvDepthBlocks> {
   }
 
   void schedule() {
-    set_mins(in, out, weights);
-    weights.dim(0).set_bounds(0, side());
-    weights.dim(1).set_bounds(0, side()).set_stride(side());
+    set_mins(in, out, windows.weights);
+    windows.weights.dim(0).set_bounds(0, side());
+    windows.weights.dim(1).set_bounds(0, side()).set_stride(side());
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     padded.store_at(out, g).compute_at(out, go).store_in(MemoryType::Stack);
@@ -181,7 +178,7 @@ class ConvDepthBlocks : public Generator<ConvDepthBlocks> {
     if (is_square()) copy.unroll(inner.z);
   }
   void set_zero(const Expr& place, RDom& over) {
-    over.where(cast<uint32_t>(g) % cast<uint32_t>(planes) < cast<uint32_t>(planes_held()));
+    over.where(cast<uint32_t>(g) % cast<uint32_t>(windows.planes) < cast<uint32_t>(planes_held()));
     padded(held(place), g, n) = 0.0f;
     padded.update(padded.num_update_definitions() - 1)
         .allow_race_conditions()
@@ -191,7 +188,7 @@ class ConvDepthBlocks : public Generator<ConvDepthBlocks> {
 
   void tile(Stage stage) {
     stage.allow_race_conditions()
-        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .split(g, g, gi, windows.planes, TailStrategy::GuardWithIf)
         .split(gi, go, gi, planes_held(), TailStrategy::GuardWithIf)
         .reorder({part[0], part[1], part[2], part[3], part[4], o, gi, go, g, n})
         .vectorize(part[0])

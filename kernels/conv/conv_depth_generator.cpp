@@ -74,8 +74,8 @@ class ConvDepth : public DepthGenerator<ConvDepth> {
     const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
     pad(in, kernel_h);
     taps = RDom(0, kernel_w, 0, kernel_h, "taps");
-    const Expr kx = select(is_flipped != 0, kernel_w - 1 - taps.x, taps.x),
-               ky = select(is_flipped != 0, kernel_h - 1 - taps.y, taps.y);
+    const Expr kx = flipped_if(is_flipped, taps.x, kernel_w),
+               ky = flipped_if(is_flipped, taps.y, kernel_h);
     const Expr place =
         (r * stride_h + taps.y * dilation_h) * pitch + x * stride_w + taps.x * dilation_w;
     product(x, r, b, o, g, n) = 0.0f;

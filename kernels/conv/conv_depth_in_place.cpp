@@ -58,11 +58,9 @@ bool is_small_square(const ConvConfig& c) {
   return (is_same(c, 3) || is_same(c, 5)) && c.in_channels == c.groups &&
          c.out_channels == c.groups && is_square(c) && (has_wide_registers() || c.width <= narrow);
 }
-// Towards the weights: their sums are in registers. Where two rows share one, 5x5 has a shuffle for
-// most of its multiply-adds, which units of its whole width are better without.
+// Towards the weights: their sums are in registers.
 bool has_square_weights(const ConvConfig& c) {
-  const bool is_turned_better = is_turned(c) && c.width <= kLanes / 2 && !halves_wide_registers();
-  return is_small_square(c) && (c.kernel_w == 3 || (has_wide_registers() && !is_turned_better));
+  return is_small_square(c) && (c.kernel_w == 3 || (has_wide_registers() && !turns_short_rows(c)));
 }
 
 // For conv_depth_halves.

@@ -13,7 +13,7 @@
 // Where two rows are whole lines (`is_paired`), vectors two rows apart are computed together: a
 // loaded row serves both. What limits both kernels, data at hand, is loads that cross lines.
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
@@ -107,10 +107,8 @@ class LinesGenerator : public Generator<Derived> {
 class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
  public:
   Input<int> is_paired{"is_paired"};
-  Input<int> planes{"planes"};  // of a work-group, which ends waiting for its results
-  Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
-  EpilogueInputs<2, 7> epilogue;               // its channel: (channel, g)
+  DepthWindows<4> windows;        // (kx, ky, channel, g); a work-group ends waiting for its results
+  EpilogueInputs<2, 7> epilogue;  // its channel: (channel, g)
   Output<Buffer<float, 7>> out{"out"};
 
   void generate() {
@@ -119,8 +117,7 @@ class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
     Expr value = 0.0f;
     for (int ky = 0; ky < kSide; ++ky) {
       for (int kx = 0; kx < kSide; ++kx) {
-        const Expr weight = weights(select(is_flipped != 0, kSide - 1 - kx, kx),
-                                    select(is_flipped != 0, kSide - 1 - ky, ky), o, g);
+        const Expr weight = windows.weight(kSide, kx, ky, {o, g});
         const Expr pixels = padded(place_of(c, q, ky, kx), b, g, n);
         value = with_tap(value, fma_f32(pixels, weight, value), c, kx);
       }
@@ -135,7 +132,7 @@ class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
 
   void schedule() {
     set_mins(in);
-    set_any_layout(weights);
+    set_any_layout(windows.weights);
     epilogue.set_layouts();
     bound_lines(epilogue.residual);
     bound_lines(out);
@@ -152,7 +149,7 @@ class ConvDepthLines : public LinesGenerator<ConvDepthLines> {
  private:
   void tile(Stage stage, bool pairs) {
     stage.split(q, q, qi, pairs ? 2 : 1, TailStrategy::ShiftInwards)
-        .split(g, g, gi, planes, TailStrategy::RoundUp)
+        .split(g, g, gi, windows.planes, TailStrategy::RoundUp)
         .reorder({l, qi, c, q, o, gi, b, g, n})
         .vectorize(l)
         .unroll(qi)

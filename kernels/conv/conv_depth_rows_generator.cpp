@@ -11,7 +11,7 @@
 // costs two, and more where they come from afar (1.07 times slower, the weight gradient 1.04).
 // Asking for the next plane gained nothing, and made the weight gradient 1.2 times slower.
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
@@ -137,11 +137,9 @@ class RowsGenerator : public Generator<Derived> {
 class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
  public:
   static constexpr bool kGroupsAreSquares = false;
-  Input<int> planes{"planes"};  // of a work-group
-  Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, channel, g)
-  EpilogueInputs<2, 4> epilogue;               // its channel: (channel, g)
-  Output<Buffer<float, 4>> out{"out"};         // (a plane's pixels, channel, g, n)
+  DepthWindows<4> windows;              // (kx, ky, channel, g)
+  EpilogueInputs<2, 4> epilogue;        // its channel: (channel, g)
+  Output<Buffer<float, 4>> out{"out"};  // (a plane's pixels, channel, g, n)
 
   void generate() {
     taps = RDom(0, side(), 0, side(), "taps");
@@ -149,8 +147,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
     // times faster on a Zen 3).
     const bool goes_down = has_cheap_loads() && side() == 5;
     const Expr kx = goes_down ? taps.y : taps.x, ky = goes_down ? taps.x : taps.y;
-    const Expr weight = weights(select(is_flipped != 0, side() - 1 - kx, kx),
-                                select(is_flipped != 0, side() - 1 - ky, ky), o, g);
+    const Expr weight = windows.weight(side(), kx, ky, {o, g});
     sums(l, i, v, k, o, g, n) = 0.0f;
     sums(l, i, v, k, o, g, n) =
         fma_f32(pixels(v, i, first_of(k), kx, ky, n), weight, sums(l, i, v, k, o, g, n));
@@ -164,7 +161,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
 
   void schedule() {
     set_mins(in, out);
-    set_any_layout(weights);
+    set_any_layout(windows.weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     // Tap by tap for all four rows: a sum waits four cycles for the one before. Two units have
@@ -180,7 +177,7 @@ class ConvDepthRows : public RowsGenerator<ConvDepthRows> {
  private:
   void tile(Stage stage) {
     stage.allow_race_conditions()
-        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .split(g, g, gi, windows.planes, TailStrategy::GuardWithIf)
         .reorder({part[0], part[1], part[2], part[3], o, gi, g, n})
         .vectorize(part[0])
         .unroll(part[1])

@@ -11,7 +11,7 @@
 // does, and the last one ends with it. (The other way round, masks would be instructions of their
 // own: of lanes in order from the first, compilers make vexpandps, two on a Zen 4.)
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
@@ -124,9 +124,7 @@ class SquaresGenerator : public Generator<Derived> {
 class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
  public:
   Input<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
-  Input<int> planes{"planes"};       // of a work-group
-  Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 3>> weights{"weights"};  // (kx, ky, g)
+  DepthWindows<3> windows;           // (kx, ky, g)
   EpilogueInputs<1, 3> epilogue;
   Output<Buffer<float, 3>> out{"out"};  // as in
 
@@ -135,8 +133,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
     Expr sum = 0.0f;
     for (int ky = 0; ky < across(); ++ky) {
       for (int kx = 0; kx < across(); ++kx) {
-        const Expr weight = weights(select(is_flipped != 0, across() - 1 - kx, kx),
-                                    select(is_flipped != 0, across() - 1 - ky, ky), g);
+        const Expr weight = windows.weight(across(), kx, ky, {g});
         const auto vector = [&](const Expr& v) { return row(l, v, g, n); };
         sum = with_tap(sum, weight, vector, v, kx - reach(), ky - reach());
       }
@@ -156,7 +153,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
 
   void schedule() {
     set_mins(in, out);
-    set_any_layout(weights);
+    set_any_layout(windows.weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     for (Func func : {row, sums}) {
@@ -168,7 +165,7 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
  private:
   void tile(Stage stage) {
     stage.allow_race_conditions()
-        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
+        .split(g, g, gi, windows.planes, TailStrategy::GuardWithIf)
         .reorder({part.x, part.y, gi, g, n})
         .vectorize(part.x)
         .unroll(part.y)

@@ -69,15 +69,13 @@ Turned turned(const ConvConfig& c, bool is_weight) {
 }
 
 // Of a work-group, as long as there are work-groups for all.
-int64_t images_of(const ConvConfig& c) {
+int64_t images_of(const ConvConfig& c, const Turned& of) {
   constexpr int64_t kGroups = 32;
-  const Turned of = turned(c, false);
   const int64_t groups = ceil_div(c.groups, of.lanes) * (c.height / of.rows);
   return ceil_div(c.batch, std::clamp<int64_t>(ceil_div(kGroups, groups), 1, c.batch));
 }
 
-std::string kernel_of(const std::string& name, const ConvConfig& c, bool is_weight) {
-  const Turned of = turned(c, is_weight);
+std::string kernel_of(const std::string& name, const ConvConfig& c, const Turned& of) {
   return fmt::format("{}_{}_{}{}x{}", name, c.kernel_w, of.is_row ? "row_" : "", of.columns,
                      of.lanes);
 }
@@ -90,9 +88,8 @@ Operand image_planes(uint32_t slot, const ConvConfig& c) {
   return lane_planes(slot, c, c.batch, c.height * c.width);
 }
 
-std::vector<HostArg> arguments(const ConvConfig& c, bool is_weight, uint32_t in) {
-  return {number(c.width), number(c.height), number(turned(c, is_weight).rows),
-          image_planes(in, c)};
+std::vector<HostArg> arguments(const ConvConfig& c, const Turned& of, uint32_t in) {
+  return {number(c.width), number(c.height), number(of.rows), image_planes(in, c)};
 }
 
 // Of a block's pixels the places are a constant apart: one address for all of them.
@@ -105,10 +102,10 @@ SourceRules access_rules() {
 // y, or dx, which is that of flipped windows.
 Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {c.groups}};
-  const int64_t rows = turned(c, false).rows, strip = rows * c.width, strips = c.height / rows,
-                plane = c.height * c.width;
-  std::vector<HostArg> args = arguments(c, false, 0);
-  args.insert(args.end(), {number(images_of(c)), number(is_flipped),
+  const Turned of = turned(c, /*is_weight=*/false);
+  const int64_t strip = of.rows * c.width, strips = c.height / of.rows, plane = c.height * c.width;
+  std::vector<HostArg> args = arguments(c, of, 0);
+  args.insert(args.end(), {number(images_of(c, of)), number(is_flipped),
                            lane_planes(1, c, 1, c.kernel_h * c.kernel_w)});
   const Operand out{terms.out,
                     DType::kF32,
@@ -116,23 +113,28 @@ Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
                     {1, strip, plane, c.groups * plane},
                     {}};
   Recorder recorder(access_rules());
-  call_with_epilogue(recorder, kernel_of("conv_depth_turned", c, false), args, terms, out);
+  call_with_epilogue(recorder, kernel_of("conv_depth_turned", c, of), args, terms, out);
   return recorder.finish();
 }
 
 }  // namespace
 
-bool is_turned(const ConvConfig& c) { return turned(c, true).rows > 0; }
+bool is_turned(const ConvConfig& c) { return turned(c, /*is_weight=*/true).rows > 0; }
+
+bool turns_short_rows(const ConvConfig& c) {
+  return c.width <= kLanes / 2 && !halves_wide_registers() && is_turned(c);
+}
 
 Plan plan_conv2d_turned(const ConvConfig& c, const ConvEpilogue& e) { return plan(c, e, false); }
 
 Plan plan_conv2d_input_grad_turned(const ConvConfig& c) { return plan(c, {}, true); }
 
 Plan plan_conv2d_weight_grad_turned(const ConvConfig& c) {
-  std::vector<HostArg> args = arguments(c, true, 1);
+  const Turned of = turned(c, /*is_weight=*/true);
+  std::vector<HostArg> args = arguments(c, of, 1);
   args.insert(args.end(), {image_planes(0, c), windows(2, c)});
   Recorder recorder(access_rules());
-  recorder.call(kernel_of("conv_depth_weight_turned", c, true), DeviceClass::kCpu, args);
+  recorder.call(kernel_of("conv_depth_weight_turned", c, of), DeviceClass::kCpu, args);
   return recorder.finish();
 }
 

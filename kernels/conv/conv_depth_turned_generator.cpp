@@ -121,7 +121,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     tap_weights.define(source_of(weights, taps()), vectors(taps()), 1, taps(),
                        [this](const Expr&) {
                          const auto place = [this](const Expr& tap) {
-                           return select(is_flipped != 0, taps() - 1 - tap, tap);
+                           return flipped_if(is_flipped, tap, taps());
                          };
                          return TurnedPixels::Run{0, 0, taps(), taps() - lane_count(), place};
                        },

@@ -136,7 +136,7 @@ class ConvGrouped : public GroupedPlanes<ConvGrouped> {
       return min(number * kLanes, rows * width - kLanes);
     };
     pad(first_row(z));
-    const Expr tap = select(is_flipped != 0, taps() - 1 - t, t);
+    const Expr tap = flipped_if(is_flipped, t, taps());
     weight(l, t, i, v) = weights(tap, i, output(l) % outputs, output(l) / outputs);
     add_up();
 

@@ -12,6 +12,12 @@
 
 namespace ballast::kernels {
 
+// Where a kernel is y as well as dx, which takes the window's taps backwards: `tap` of so many.
+inline Halide::Expr flipped_if(const Halide::Expr& is_flipped, const Halide::Expr& tap,
+                               const Halide::Expr& taps) {
+  return select(is_flipped != 0, taps - 1 - tap, tap);
+}
+
 // What a kernel with an epilogue declares for it (Halide finds the inputs of a generator by where
 // they lie in it): relu(scale (sum + bias) + shift + residual), of which it has what the flags say.
 // `Place` dimensions tell a result's place, `Channel` its channel. Each step is rounded.

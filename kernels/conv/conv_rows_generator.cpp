@@ -37,8 +37,8 @@ class ConvRows : public Generator<ConvRows> {
   void generate() {
     const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
     taps = RDom(0, kernel_w, 0, kernel_h, 0, weights.dim(2).extent(), "taps");
-    const Expr kx = select(is_flipped != 0, kernel_w - 1 - taps.x, taps.x),
-               ky = select(is_flipped != 0, kernel_h - 1 - taps.y, taps.y);
+    const Expr kx = flipped_if(is_flipped, taps.x, kernel_w),
+               ky = flipped_if(is_flipped, taps.y, kernel_h);
     product(x, y, o, g, n) = 0.0f;
     product(x, y, o, g, n) = fma_f32(
         in(x * stride_w + taps.x * dilation_w, y * stride_h + taps.y * dilation_h, taps.z, g, n),
