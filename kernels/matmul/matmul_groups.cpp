@@ -15,15 +15,6 @@ struct Share {
   double row() const { return panels - 1 + last; }
 };
 
-// A panel of B is read from afar once per group, so groups are long, but enough to share out.
-int64_t long_group(const Share& share, int64_t most) {
-  constexpr int64_t kGroups = 16, kLong = 16;
-  const int64_t shared = share.tiles() / kGroups;
-  const int64_t wanted = share.panels > 1 ? std::max(shared, kLong) : shared;
-  const int64_t tiles = std::clamp<int64_t>(wanted, 1, most);
-  return ceil_div(share.row_tiles, ceil_div(share.row_tiles, tiles));
-}
-
 // What two cores take that share out groups of so many `tiles`; a product's last may have fewer.
 class SharedGroups {
  public:
@@ -80,8 +71,9 @@ class SharedGroups {
 }  // namespace
 
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
-  constexpr int64_t kCachedFloats = 384 * 1024, kMostGroups = 32;
-  constexpr double kLongNs = 1e6, kGroupNs = 50, kPanelNs = 0.01, kPackedPanelNs = 0.1,
+  constexpr int64_t kCachedFloats = 512 * 1024, kNearFloats = 256 * 1024, kMostGroups = 32;
+  // A panel is read once per group, from afar where others pass meanwhile.
+  constexpr double kGroupNs = 50, kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1,
                    kCopiedPanelNs = 0.2;
   constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
   Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
@@ -90,9 +82,8 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   tile *= inner;
   // A group's rows of A stay in the second cache.
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
-  const double all = tile * share.tiles();
-  if (all > kLongNs) return {long_group(share, most), all};
-  const double panel = !packs_in_groups(p, c)           ? kPanelNs
+  const bool is_far = p.lanes(c).extent * p.k > kNearFloats;
+  const double panel = !packs_in_groups(p, c)           ? (is_far ? kFarPanelNs : kPanelNs)
                        : c.pack == MatmulPack::kColumns ? kPackedPanelNs
                                                         : kCopiedPanelNs;
   const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
