@@ -54,10 +54,14 @@ ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=8 vectors=2)
 ballast_kernel(matmul_16x16_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=4 vectors=1)
-ballast_kernel(matmul_16x16_short CLASSES cpu WIDE GENERATOR matmul_short
-               PARAMS held_rows=8 vectors=1)
-ballast_kernel(matmul_16x16_short_narrow CLASSES cpu WIDE GENERATOR matmul_short
-               PARAMS held_rows=4 vectors=1)
+macro(matmul_short name held_rows)
+  ballast_kernel(${name} CLASSES cpu WIDE GENERATOR matmul_short
+                 PARAMS held_rows=${held_rows} vectors=1)
+  ballast_kernel(${name}_in_place CLASSES cpu WIDE GENERATOR matmul_short
+                 PARAMS held_rows=${held_rows} vectors=1 in_place=true)
+endmacro()
+matmul_short(matmul_16x16_short 8)
+matmul_short(matmul_16x16_short_narrow 4)
 matmul_tile(1 16 epilogue)
 ballast_kernel(matmul_dot CLASSES cpu WIDE GENERATOR matmul_dot)
 ballast_kernel(matmul_dot_4 CLASSES cpu WIDE GENERATOR matmul_dot PARAMS lanes=4)

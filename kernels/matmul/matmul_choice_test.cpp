@@ -99,6 +99,19 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
   EXPECT_EQ(tiles, all);
 }
 
+// Vectors of B that lie where its rows do pass their ends, the last ones B's.
+TEST(MatmulChoice, AllGiveTheSameBitsOfShortRows) {
+  std::set<std::string> tiles;
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{17, 3, 13}, {16, 15, 9}, {18, 1, 20}, {19, 10, 1}}) {
+    expect_all_agree({m, n, k}, tiles);
+    MatmulConfig batches{m, n, k};
+    batches.batch = {{2, m * k, k * n, m * n}};
+    if (!is_simulated()) expect_all_agree(batches, tiles);
+  }
+  EXPECT_TRUE(tiles.count("16x16_short"));
+}
+
 TEST(MatmulChoice, BlocksOfGpusGiveTheSameBits) {
   std::set<std::string> tiles;
   for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
@@ -153,7 +166,7 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
-  expect({64, 10, 512}, "dots", "dot_4");  // packed first
+  expect({64, 10, 512}, "16x16_short", "dot_4");  // in place; packed first
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");
   expect({8, 1024, 1024}, "8x48", "4x24");
 }

@@ -101,12 +101,12 @@ class Builder {
 
 // Of a kernel of matmul_parts.h.
 template <class Kernel>
-JitKernel build_parts(const MatmulTile& tile, const FusedMatmulOperands& operands,
-                      const FusedPointwise& chain) {
+Builder<Kernel> parts_builder(const MatmulTile& tile, const FusedMatmulOperands& operands,
+                              const FusedPointwise& chain) {
   Builder<Kernel> builder(operands, chain, true);
   builder.set("held_rows", std::to_string(tile.held_rows));
   builder.set("vectors", std::to_string(tile.vectors));
-  return builder.build();
+  return builder;
 }
 
 }  // namespace
@@ -127,9 +127,13 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
     blocks.set("by_fours", by_fours ? "true" : "false");
     return blocks.build();
   }
-  if (tile->store == MatmulStore::kRows) return build_parts<MatmulTurned>(*tile, operands, chain);
+  if (tile->store == MatmulStore::kRows) {
+    return parts_builder<MatmulTurned>(*tile, operands, chain).build();
+  }
   if (tile->store == MatmulStore::kShortRows) {
-    return build_parts<MatmulShort>(*tile, operands, chain);
+    Builder<MatmulShort> builder = parts_builder<MatmulShort>(*tile, operands, chain);
+    builder.set("in_place", operands.b.strides[3] < kMatmulLanes ? "true" : "false");
+    return builder.build();
   }
   Builder<MatmulTiles> tiles(operands, chain, true);
   tiles.set("rows", std::to_string(tile->rows));

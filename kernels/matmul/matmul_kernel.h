@@ -97,19 +97,30 @@ class MatmulPanels : public MatmulKernel<Derived> {
   Halide::Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
   Halide::Expr first_of_panel() const { return Halide::min(p * panel_step, last_panel); }
 
+  // At least so many of the last steps take B's element from element(step).
+  struct LastSteps {
+    Halide::Expr count;
+    std::function<Halide::Expr(const Halide::Expr& step)> element;
+  };
+
   // product(at), whose first coordinates are lane and vector: the fma chain over k from +0.
   // place(step): of A's element, without the batch; b_at(step): B's element.
   template <class Place, class Element>
   void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
                   const Element& b_at, int unrolled = kUnrolledSteps,
-                  const Halide::Expr& zero = 0.0f) {
-    const Halide::Expr steps = a.dim(0).extent();
-    k = Halide::RDom({{0, unrolled}, {0, steps / unrolled}}, "k");
-    rest = Halide::RDom(0, steps % unrolled, "rest");
+                  const Halide::Expr& zero = 0.0f, const LastSteps& last = {}) {
+    using Halide::Expr;
+    const Expr steps = a.dim(0).extent();
+    const Expr turns = last.element ? max(steps - last.count, 0) / unrolled : steps / unrolled;
+    k = Halide::RDom({{0, unrolled}, {0, turns}}, "k");
+    rest = Halide::RDom(0, last.element ? steps - turns * unrolled : steps % unrolled, "rest");
     product(at) = zero;
-    for (const Halide::Expr& step : {k.y * unrolled + k.x, steps / unrolled * unrolled + rest}) {
-      product(at) = fma_f32(a(place(step) + batch), b_at(step), product(at));
-    }
+    const auto add = [&](const Expr& step, const Expr& element) {
+      product(at) = fma_f32(a(place(step) + batch), element, product(at));
+    };
+    const Expr step = k.y * unrolled + k.x, rest_step = turns * unrolled + rest;
+    add(step, b_at(step));
+    add(rest_step, last.element ? last.element(rest_step) : Expr(b_at(rest_step)));
   }
   template <class Place>
   void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,

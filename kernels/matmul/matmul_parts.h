@@ -29,6 +29,7 @@ class MatmulParts : public MatmulPanels<Derived> {
   using MatmulPanels<Derived>::out;
   using MatmulPanels<Derived>::k;
   using MatmulPanels<Derived>::rest;
+  using typename MatmulPanels<Derived>::LastSteps;
   using Expr = Halide::Expr;
   static constexpr int kRows = 16;
 
@@ -39,12 +40,13 @@ class MatmulParts : public MatmulPanels<Derived> {
 
   // Defines `staged`. place(step, row): of A's element, without the batch; b_at(step, row): B's.
   template <class Place, class Element>
-  void sum_parts(const Place& place, const Element& b_at, int unrolled) {
+  void sum_parts(const Place& place, const Element& b_at, int unrolled,
+                 const LastSteps& last = {}) {
     const Expr row = part * held_rows + y;
     this->sum_over_k(
         product, std::vector<Expr>{l, v, y, part} + which,
         [&](const Expr& step) { return place(step, row); },
-        [&](const Expr& step) { return b_at(step, row); }, unrolled);
+        [&](const Expr& step) { return b_at(step, row); }, unrolled, 0.0f, last);
     staged(std::vector<Expr>{l, v, y} + which) =
         product(std::vector<Expr>{l, v, y % held_rows, y / held_rows} + which);
   }

@@ -72,6 +72,7 @@ class Writer {
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
+    if (reads_short_rows()) kernel += "_in_place";
     if (is_block()) {
       kernel += a_by_step() ? "_n" : "_t";
       kernel += b_by_step() ? "t" : "n";
@@ -151,6 +152,10 @@ class Writer {
     constexpr int64_t kFewSteps = 128;
     return choice_.packs_rows && is_plain() && !packs_itself() &&
            choice_.tile->has(kMatmulColumns) && rows_.stride == 1 && problem_.k <= kFewSteps;
+  }
+  bool reads_short_rows() const {
+    return choice_.tile != nullptr && choice_.tile->store == MatmulStore::kShortRows &&
+           choice_.pack == MatmulPack::kNone && lanes_.extent < kMatmulLanes;
   }
   bool packs_itself() const { return is_plain() && packs_in_groups(problem_, choice_); }
   // Whether C is written in cache lines, past the caches.

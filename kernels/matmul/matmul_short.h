@@ -11,9 +11,13 @@
 
 namespace ballast::kernels {
 
-// `out` has at least 16 rows; the bias lies along the lanes, of which `b` repeats the last one.
+// `out` has at least 16 rows; the bias lies along the lanes, of which `b` repeats the last one. Or,
+// with `in_place`, lanes beyond a row of `b` are the next row's first ones, for the last steps,
+// past whose rows there is nothing, its last one.
 class MatmulShort : public MatmulParts<MatmulShort> {
  public:
+  GeneratorParam<bool> in_place{"in_place", false};  // rows of b follow each other without gaps
+
   void generate() {
     // Algorithm.
     const auto place = [&](const Expr& step, const Expr& row) {
@@ -23,7 +27,15 @@ class MatmulShort : public MatmulParts<MatmulShort> {
       const Expr ahead = a(place(step + kAhead + l, row) + batch);
       return select(step % kUnrolled == 0, with_prefetch(b_at(step), ahead), b_at(step));
     };
-    sum_parts(place, asking, kUnrolled);
+    LastSteps last;
+    if (in_place) {
+      const Expr row = Halide::unsafe_promise_clamped(b.dim(3).stride(), 1, kLanes - 1);
+      last.count = (kLanes - 1) / row;
+      last.element = [&](const Expr& step) {
+        return b(std::vector<Expr>{min(l, out.dim(0).extent() - 1), v, 0, step} + batch);
+      };
+    }
+    sum_parts(place, asking, kUnrolled, last);
     Func result = staged, lane_bias;
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c(l, y));
