@@ -24,13 +24,26 @@ int64_t row_lanes(const ConvConfig& c) {
   return is_wide ? kLanes : kLanes / 2;
 }
 
-// For conv_depth_rows: where the last cache keeps what goes in and out. Elsewhere whole lines,
-// which may go past it, are the better results.
+// For conv_depth_rows.
+bool has_rows(const ConvConfig& c) {
+  return has_one_channel(c) && is_same(c, 3) && c.height >= kDepthRows && c.width >= row_lanes(c) &&
+         c.width <= kDepthRowsPixels;
+}
+
+// Where the last cache keeps what goes in and out. Elsewhere whole lines, which may go past it, are
+// the better results, but for short rows of which a wide unit's caches keep much.
 bool reads_rows(const ConvConfig& c, bool has_residual) {
+  constexpr int64_t kBytesOfShortRows = 16 << 20;
   const int64_t pixels = c.height * c.width * c.batch;
   const int64_t elements = pixels * (c.in_channels + (has_residual ? 2 : 1) * c.out_channels);
-  return has_one_channel(c) && is_same(c, 3) && c.height >= kDepthRows && c.width >= row_lanes(c) &&
-         c.width <= kDepthRowsPixels && elements * 4 <= last_cache_bytes();
+  const bool is_short = has_wide_units() && c.width <= 2 * kLanes;
+  return has_rows(c) &&
+         elements * 4 <= std::max(last_cache_bytes(), is_short ? kBytesOfShortRows : 0);
+}
+
+// Towards the weights results are few: with wide units in any case.
+bool has_rows_of_weights(const ConvConfig& c) {
+  return reads_rows(c, false) || (has_wide_units() && has_rows(c));
 }
 
 // The same for 5x5, without a kernel of lines. Windows of a row's last vector must not reach over
@@ -186,7 +199,7 @@ bool is_in_place(const ConvConfig& c, bool has_residual) {
 }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
-  return has_square_weights(c) || is_halved(c) || has_5x5_weights(c) || reads_rows(c, false);
+  return has_square_weights(c) || is_halved(c) || has_5x5_weights(c) || has_rows_of_weights(c);
 }
 
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {

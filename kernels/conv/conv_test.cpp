@@ -116,6 +116,8 @@ TEST(Conv, DepthwiseInPlace) {
   check(make({1, 2, 7, 17}, 2, 5, 1, 2, 1, 2));  // blocks of rows in registers
   check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2));
   check(make({1, 1, 8, 34}, 1, 3, 2, 1, 1, 1));
+  check(make({1, 2, 5, 17}, 2, 3, 1, 1, 1, 2));
+  check(make({1, 1, 4, 72}, 1, 3, 1, 1, 1, 1));  // copied, in lines
 }
 
 TEST(ConvLarge, DepthwiseSmallSquares) {
@@ -509,8 +511,9 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({2, 9, 10, 16}, 9, 7, 1, 3, 1, 9));     // turned,
   check_not_finite(make({2, 8, 40, 36}, 8, 3, 1, 1, 1, 8));     // rows in registers,
   check_not_finite(make({8, 48, 56, 56}, 48, 3, 1, 1, 1, 48));  // lines,
-  check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));     // blocks,
-  check_not_finite(make({1, 4, 29, 32}, 4, 3, 2, 1, 1, 4));     // with strides and dilations
+  check_not_finite(make({2, 6, 8, 72}, 6, 3, 1, 1, 1, 6));
+  check_not_finite(make({2, 6, 30, 31}, 6, 3, 1, 1, 1, 6));  // blocks,
+  check_not_finite(make({1, 4, 29, 32}, 4, 3, 2, 1, 1, 4));  // with strides and dilations
   check_not_finite(make({1, 4, 33, 50}, 4, 5, 1, 4, 2, 4));
   check_not_finite(make({2, 17, 9, 7}, 17, 3, 2, 1, 1, 17));  // channels in the lanes
   check_not_finite(make({1, 3, 32, 32}, 48, 8, 8));           // patches
