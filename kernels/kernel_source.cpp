@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <set>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -168,6 +170,72 @@ void take_lanes(std::string& text) {
   }
 }
 
+// How often `name` is a word of `text`.
+size_t count_name(std::string_view text, std::string_view name) {
+  const auto goes_on = [&](size_t at) { return std::isalnum(text[at]) != 0 || text[at] == '_'; };
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; at += name.size()) {
+    count += goes_on(at - 1) || goes_on(at + name.size()) ? 0 : 1;
+  }
+  return count;
+}
+
+// Where the load "vector name = vload16(0, place);" before `at` lies; or
+// "((space vector *)base)[index]", where Halide knows that it is aligned.
+std::string place_of_load(const std::string& text, size_t at, const std::string& vector,
+                          const std::string& lanes, const std::string& name) {
+  const std::string declared = fmt::format(" {} {} = ", vector, name);
+  const size_t found = text.rfind(declared, at), value = found + declared.size();
+  if (found == std::string::npos) fail(Code::kInternal, "[record] no vector {}", name);
+  const std::string load = text.substr(value, text.find(";\n", value) - value);
+  const std::string call = fmt::format("vload{}(0, ", lanes), aligned = vector + " *)";
+  if (load.compare(0, call.size(), call) == 0) {
+    return load.substr(call.size(), load.size() - call.size() - 1);
+  }
+  const size_t type = load.find(aligned), open = load.find('[');
+  if (type == std::string::npos || open == std::string::npos || load.back() != ']') {
+    fail(Code::kInternal, "[record] no load: {}", load);
+  }
+  const std::string pointer = load.substr(1, open - 2);  // without the parentheses around it
+  const std::string element = vector.substr(0, vector.size() - lanes.size());
+  return fmt::format("{}{}*){} + {} * {}", pointer.substr(0, type - 1), element,
+                     pointer.substr(type - 1 + aligned.size()),
+                     load.substr(open + 1, load.size() - open - 2), lanes);
+}
+
+// "vector x = ballast_join(a, b, ...);" becomes the vector of its parts, each loaded alone from
+// where the vector a lies.
+void join_parts(std::string& text) {
+  constexpr std::string_view kCall = "ballast_join(";
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const Declared joined = declared_at(text, at);
+    const size_t digits = joined.type.find_first_of("0123456789"), close = text.find(");\n", at);
+    const std::string element = joined.type.substr(0, digits), lanes = joined.type.substr(digits);
+    std::vector<std::string> parts;
+    for (size_t from = at + kCall.size(); from < close;) {
+      const size_t end = std::min(text.find(", ", from), close);
+      parts.push_back(text.substr(from, end - from));
+      from = end + 2;
+    }
+    const size_t own_lanes = std::stoul(lanes) / parts.size();
+    std::string loads, names;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string name = fmt::format("{}_{}", joined.name, i);
+      loads += fmt::format("{}{} {} = vload{}(0, {});\n", element, own_lanes, name, own_lanes,
+                           place_of_load(text, at, joined.type, lanes, parts[i]));
+      names += (i == 0 ? "" : ", ") + name;
+    }
+    text.replace(at, close - at, fmt::format("({})({}", joined.type, names));
+    text.insert(text.rfind('\n', at) + 1, loads);
+    for (const std::string& part : parts) {
+      if (count_name(text, part) != 1) continue;
+      const size_t line = text.rfind('\n', text.find(fmt::format(" {} = ", part))) + 1;
+      text.erase(line, text.find('\n', line) + 1 - line);
+    }
+    at = 0;
+  }
+}
+
 // Loops that hints.h names so.
 void unroll_by_fours(std::string& text) {
   constexpr std::string_view kLoop = "for (int ", kByFours = "_by_fours";
@@ -214,6 +282,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   keep_items_apart(text);
   align_private_arrays(text);
   name_lanes(text);
+  join_parts(text);
   for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
   prefetch_elements(text);
   stream_values(text);

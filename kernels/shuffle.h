@@ -28,6 +28,14 @@ inline Halide::Expr take_lanes(const Halide::Expr& a, const Halide::Expr& b, int
   return take_lanes(a, b, lanes);
 }
 
+// The first lanes of each of `parts`, side by side: of two the first half of each. They are
+// accesses of memory along the loop that is vectorized, of which no lanes but those are read. A
+// part that is joined as it is loaded needs no shuffle.
+inline Halide::Expr join_lanes(const std::vector<Halide::Expr>& parts) {
+  return Halide::Internal::Call::make(parts[0].type(), "ballast_join", parts,
+                                      Halide::Internal::Call::PureExtern);
+}
+
 // Lanes of `a` and `b` in turns, from lane `first` of both on, `count` in all, as each of them has.
 inline Halide::Expr weave_lanes(const Halide::Expr& a, const Halide::Expr& b, int count,
                                 int first) {
@@ -36,10 +44,12 @@ inline Halide::Expr weave_lanes(const Halide::Expr& a, const Halide::Expr& b, in
 
 // block(lane, row, others...), `side` lanes and rows of `bytes` each, transposed: `block` and the
 // steps after it, of which the last is the transpose. First rows interleave within 16 bytes, then
-// whole parts of 16 bytes and more change places: one instruction per vector of any width.
+// whole parts of 16 bytes and more change places: one instruction per vector of any width. What
+// joined_parts() says has them in place as it is loaded.
 inline std::vector<Halide::Func> transpose_block(const Halide::Func& block, int side, int bytes,
                                                  const Halide::Var& l, const Halide::Var& r,
-                                                 const std::vector<Halide::Var>& others) {
+                                                 const std::vector<Halide::Var>& others,
+                                                 bool is_joined = false) {
   using Halide::Expr;
   std::vector<Halide::Func> steps{block};
   const int part = std::min(16 / bytes, side);
@@ -67,7 +77,7 @@ inline std::vector<Halide::Func> transpose_block(const Halide::Func& block, int 
     const Expr first = r / part * part + r % part / 2;
     add(r % 2 == 0, first, first + part / 2, low, high);
   }
-  for (int width = part; width < side; width *= 2) {
+  for (int width = part; width < side && !is_joined; width *= 2) {
     std::vector<int> low, high;
     for (int i = 0; i < side; ++i) {
       const bool is_second = i / width % 2 == 1;
@@ -78,6 +88,19 @@ inline std::vector<Halide::Func> transpose_block(const Halide::Func& block, int 
     add(r / width % 2 == 0, first, first + width, low, high);
   }
   return steps;
+}
+
+// Row r of a block of `side` lanes and rows of 4 bytes for transpose_block(), of memory's
+// element(column, row): parts of four columns of every fourth row.
+inline Halide::Expr joined_parts(
+    int side, const Halide::Var& l, const Halide::Var& r,
+    const std::function<Halide::Expr(Halide::Expr column, Halide::Expr row)>& element) {
+  constexpr int kPart = 4;
+  std::vector<Halide::Expr> parts;
+  for (int part = 0; part < side / kPart; ++part) {
+    parts.push_back(element(r / kPart * kPart + l, part * kPart + r % kPart));
+  }
+  return join_lanes(parts);
 }
 
 }  // namespace ballast::kernels

@@ -129,9 +129,11 @@ class TurnedBack {
   using Expr = Halide::Expr;
   using Var = Halide::Var;
 
-  // `turned(lane, pixel, v)`: of vector v of planes. What else it depends on is the key.
+  // `turned(lane, pixel, v)`: of vector v of planes; `is_stored`: an element of memory. What else
+  // it depends on is the key.
   void define(int lanes, const Expr& pixels, const Expr& planes, const std::vector<Var>& key,
-              const std::function<Expr(Expr lane, Expr pixel, Expr vector)>& turned) {
+              const std::function<Expr(Expr lane, Expr pixel, Expr vector)>& turned,
+              bool is_stored = false) {
     lanes_ = lanes;
     const auto vectors = [&](const Expr& all) { return (all + lanes_ - 1) / lanes_; };
     last_ = pixels - lanes_;
@@ -141,8 +143,12 @@ class TurnedBack {
     std::vector<Var> place{l_, j_};
     place.insert(place.end(), others.begin(), others.end());
     Halide::Func block("block_back");
-    block(place) = turned(l_, first_of(k_) + j_, v_);
-    steps_ = transpose_block(block, lanes_, sizeof(float), l_, j_, others);
+    const Expr row = turned(l_, first_of(k_) + j_, v_);
+    const auto stored = [&](const Expr& lane, const Expr& pixel) {
+      return turned(unsafe_promise_clamped(lane, 0, lanes_ - 1), first_of(k_) + pixel, v_);
+    };
+    block(place) = is_stored ? joined_parts(lanes_, l_, j_, stored) : row;
+    steps_ = transpose_block(block, lanes_, sizeof(float), l_, j_, others, is_stored);
     part = Halide::RDom({{0, lanes_}, {0, lanes_}, {0, vectors(pixels)}, {0, vectors(planes)}},
                         "part_back");
     part.where(plane() < planes);

@@ -145,10 +145,6 @@ Plan plan_weight_lines(const ConvConfig& c, const Lines& lines) {
 bool should_turn(const ConvConfig& c, bool in_place) {
   return is_turned(c) && (!in_place || !has_wide_registers());
 }
-// y and dx also of short rows, for some images, as weights are turned too.
-bool should_turn_pixels(const ConvConfig& c, bool in_place) {
-  return should_turn(c, in_place) || (c.groups >= kVector && c.batch > 2 && turns_short_rows(c));
-}
 
 }  // namespace
 
@@ -182,7 +178,7 @@ bool is_depthwise_weight_grad(const ConvConfig& c) {
 Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_of_blocks(c)) return plan_conv2d_depth_blocks(c, e);
   const bool in_place = is_in_place(c, e.has_residual);
-  if (should_turn_pixels(c, in_place)) return plan_conv2d_turned(c, e);
+  if (should_turn(c, in_place)) return plan_conv2d_turned(c, e);
   if (in_place) return plan_conv2d_in_place(c, e);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, e, lines, false);
   const Blocks blocks = forward_blocks(c);
@@ -200,7 +196,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   if (is_of_blocks(c)) return plan_conv2d_input_grad_depth_blocks(c);
   const bool in_place = is_in_place(c);
-  if (should_turn_pixels(c, in_place)) return plan_conv2d_input_grad_turned(c);
+  if (should_turn(c, in_place)) return plan_conv2d_input_grad_turned(c);
   if (in_place) return plan_conv2d_input_grad_in_place(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);
   const Reversed r = reversed(c);

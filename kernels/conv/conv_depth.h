@@ -16,6 +16,7 @@ constexpr int kDepthRows5x5 = 32;      // the same for 5x5
 constexpr int kDepthLinesElements = 4096;    // of a block of lines and its margins
 constexpr int kDepthTaps = 7;                // along an axis, for the weight gradient
 constexpr int kDepthWeightPlanes = 16;       // of a work-group towards the weights, at most
+constexpr int kDepthPairs = 16;              // of planes, the same, towards y and x too
 constexpr int kDepthBlockRows = 7;           // of a block of results in registers
 constexpr int kDepthBlockVectors = 2;        // the same, of a row
 constexpr int kDepthBlocksElements = 16384;  // of a plane of blocks and the zeros around it

@@ -97,8 +97,55 @@ std::string squares_kernel(const std::string& name, const ConvConfig& c) {
                      is_short || !has_wide_registers() ? "_narrow" : "");
 }
 
+// For conv_depth_pairs: two planes side by side.
+bool is_paired(const ConvConfig& c) {
+  return has_wide_units() && c.width <= kLanes / 2 && c.groups % 2 == 0;
+}
+
+// Planes in pairs, as (a plane's elements, half, pair, n).
+Operand pair_planes(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups / 2, 2, c.height * c.width});
+}
+Operand pair_windows(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.groups / 2, 2, c.kernel_h, c.kernel_w});
+}
+std::string pairs_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
+}
+
+// Of a work-group, as many as leave so many work-groups; and images, if pairs alone are fewer.
+constexpr int64_t kPairGroups = 32;
+int64_t pairs_of_group(const ConvConfig& c) {
+  return std::clamp<int64_t>(c.groups / 2 / kPairGroups, 1, kDepthPairs);
+}
+int64_t images_of_group(const ConvConfig& c, int64_t pairs) {
+  const int64_t groups = ceil_div(c.groups / 2, pairs);
+  return ceil_div(c.batch, std::clamp<int64_t>(ceil_div(kPairGroups, groups), 1, c.batch));
+}
+
+// y, or dx, which is that of flipped windows.
+Plan plan_pairs(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  const EpilogueOperands terms{e, {2, c.groups / 2}};
+  const int64_t pairs = pairs_of_group(c);
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(recorder, pairs_kernel("conv_depth_pairs", c),
+                     {number(pairs), pair_planes(0, c), number(images_of_group(c, pairs)),
+                      number(is_flipped), pair_windows(1, c)},
+                     terms, pair_planes(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_weight_pairs(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(
+      pairs_kernel("conv_depth_weight_pairs", c), DeviceClass::kCpu,
+      {number(pairs_of_group(c)), pair_planes(1, c), pair_planes(0, c), pair_windows(2, c)});
+  return recorder.finish();
+}
+
 // y, or dx, which is that of flipped windows.
 Plan plan_squares(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
+  if (is_paired(c)) return plan_pairs(c, e, is_flipped);
   const EpilogueOperands terms{e, {c.groups}};
   Recorder recorder(kDirectAccess);
   call_with_epilogue(
@@ -117,6 +164,7 @@ int64_t weight_planes(const ConvConfig& c) {
 }
 
 Plan plan_weight_squares(const ConvConfig& c) {
+  if (is_paired(c) && c.kernel_w == 3) return plan_weight_pairs(c);
   Recorder recorder(kDirectAccess);
   recorder.call(squares_kernel("conv_depth_weight_squares", c), DeviceClass::kCpu,
                 {flat_planes(1, c), flat_planes(0, c), number(weight_planes(c)), windows(2, c)});

@@ -51,8 +51,8 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
   return 0;
 }
 
-// Sixteen planes are taken where a register holds them and the unit is as wide; of 5x5, which has
-// blocks in registers instead wherever rows are long enough, only if a row is a block.
+// Sixteen planes are taken where a register holds them and the unit is as wide; of 5x5 towards the
+// weights alone, as y and dx have blocks or pairs in registers instead.
 Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
@@ -61,7 +61,7 @@ Turned turned(const ConvConfig& c, bool is_weight) {
     return turned;
   }
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.width) > 0;
-  const bool has_wide_kernel = is_weight || c.kernel_w == 7 || turned.is_row;
+  const bool has_wide_kernel = is_weight || c.kernel_w == 7;
   if (has_wide_units() && has_wide_kernel) turned.lanes = kLanes;
   turned.columns = turned.is_row ? c.width : columns_of(c);
   if (turned.columns > 0) turned.rows = rows_of(c, turned.lanes);

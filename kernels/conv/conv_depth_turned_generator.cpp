@@ -9,6 +9,7 @@
 // first one lack the taps that see beyond the row's ends, so they have code of their own.
 #include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
 #include "kernels/turned_pixels.h"
 
 #include <algorithm>
@@ -130,13 +131,18 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     window_taps = RDom(0, side(), 0, side(), "taps");
     window_taps.where(has_row(y, window_taps.y));
     for (const Blocks& of : all_blocks()) add_blocks(of);
-    back.define(lane_count(), out.dim(0).extent(), out.dim(2).extent(), {t, n},
-                [&](const Expr& l, const Expr& pixel, const Expr& v) {
-                  return results(l, place(pixel), v, t, n);
-                });
+    back.define(
+        lane_count(), out.dim(0).extent(), out.dim(2).extent(), {t, n},
+        [&](const Expr& l, const Expr& pixel, const Expr& v) {
+          return results(l, place(pixel), v, t, n);
+        },
+        /*is_stored=*/true);
     out(f, t, g, n) = undef<float>();
     const std::vector<Expr> at{back.pixel(), t, back.plane(), n};
-    out(at) = epilogue.with_relu(epilogue.with_terms(back.value(), {back.plane()}, at));
+    // Of small planes stores wait for their memory: asks for the next image's.
+    const Expr ahead = out(back.pixel() + out.dim(3).stride(), t, back.plane(), n);
+    const Expr value = is_row ? with_prefetch(back.value(), ahead) : back.value();
+    out(at) = epilogue.with_relu(epilogue.with_terms(value, {back.plane()}, at));
   }
 
   void schedule() {

@@ -110,7 +110,9 @@ TEST(Conv, DepthwiseInPlace) {
   check(make({2, 3, 14, 14}, 3, 3, 1, 1, 1, 3));
   check(make({2, 3, 7, 7}, 3, 3, 1, 1, 1, 3));
   check(make({1, 65, 6, 6}, 65, 3, 1, 1, 1, 65));  // weights of two planes at a time
-  check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));
+  check(make({1, 2, 6, 6}, 2, 5, 1, 2, 1, 2));     // both in a register
+  check(make({2, 4, 7, 7}, 4, 3, 1, 1, 1, 4));
+  check(make({1, 2, 8, 8}, 2, 3, 1, 1, 1, 2));
   check(make({1, 2, 4, 10}, 2, 7, 1, 3, 1, 2));
   check(make({1, 2, 5, 18}, 2, 5, 1, 2, 1, 2));
   check(make({1, 2, 7, 17}, 2, 5, 1, 2, 1, 2));  // blocks of rows in registers
@@ -130,6 +132,10 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
       check(make({3, 11, side, side}, 11, 5, 1, 2, 1, 11));
       check(make({2, 163, side, side}, 163, 5, 1, 2, 1, 163));
       check(make({2, 5, side, side}, 10, 3, 1, 1, 1, 5));
+    }
+    for (int64_t side : {6, 7, 8}) {  // two planes side by side, several such pairs to a group
+      check(make({3, 166, side, side}, 166, 3, 1, 1, 1, 166));
+      check(make({2, 166, side, side}, 166, 5, 1, 2, 1, 166));
     }
   }
 }

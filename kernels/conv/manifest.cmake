@@ -109,8 +109,8 @@ foreach(lanes 8 16)
         set(is_row true)
       endif()
       foreach(kernel conv_depth_turned conv_depth_weight_turned)
-        if(kernel STREQUAL conv_depth_turned AND "${window}x${lanes}" STREQUAL 5x16 AND NOT is_row)
-          continue()  # in blocks instead
+        if(kernel STREQUAL conv_depth_turned AND "${window}x${lanes}" STREQUAL 5x16)
+          continue()  # in blocks or pairs instead
         endif()
         ballast_kernel(${kernel}_${window}_${row}x${lanes} CLASSES cpu WIDE GENERATOR ${kernel}
                        PARAMS window=${window} columns=${columns} lanes=${lanes}
@@ -131,6 +131,14 @@ foreach(side 6 7 8 10 12 13 14)
       endif()
     endforeach()
   endforeach()
+endforeach()
+foreach(side 6 7 8)
+  foreach(window 3 5)
+    ballast_kernel(conv_depth_pairs_${window}x${window}_${side} CLASSES cpu WIDE
+                   GENERATOR conv_depth_pairs PARAMS window=${window} side=${side})
+  endforeach()
+  ballast_kernel(conv_depth_weight_pairs_3x3_${side} CLASSES cpu WIDE
+                 GENERATOR conv_depth_weight_pairs PARAMS side=${side})
 endforeach()
 foreach(lanes 8 16)
   ballast_kernel(conv_weave_${lanes} CLASSES cpu WIDE GENERATOR conv_weave PARAMS lanes=${lanes})

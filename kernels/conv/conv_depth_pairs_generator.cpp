@@ -1,0 +1,241 @@
+// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs with wide units, where
+// planes are squares of at most half a vector: rows of two planes side by side are a register. That
+// is half as many multiply-adds as with a plane's own rows in half vectors, and a shuffle for both.
+//
+//   conv_depth_pairs         y, or dx with flipped weights, taps added column by column
+//   conv_depth_weight_pairs  dw: sums over pixels in a vector of sums per tap, added at the end
+//
+// A row ends with its half. Lanes before it have what lies before it, which no tap sees, and their
+// results are overwritten by the row before; the first row begins where the plane does.
+#include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
+#include "kernels/lane_fold.h"
+#include "kernels/shuffle.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+constexpr int kHalf = kLanes / 2;
+
+template <class Derived>
+class PairsGenerator : public Generator<Derived> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> side_of_plane{"side", 7};
+  GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
+
+ protected:
+  static constexpr int kAhead = 2;  // pairs: so long before it is used, memory is asked for
+
+  int side() const { return side_of_plane; }
+  int across() const { return window; }
+  int reach() const { return across() / 2; }
+  int taps() const { return across() * across(); }
+  int margin() const { return kHalf - side(); }  // lanes before a row
+  int plane() const { return side() * side(); }
+
+  GeneratorInput<int> pairs{"pairs"};         // of a work-group
+  GeneratorInput<Buffer<float, 4>> in{"in"};  // (a plane's pixels, half, pair, n)
+  Var l{"l"}, v{"v"}, h{"h"}, g{"g"}, n{"n"};
+
+  // Where row v's half begins in its plane.
+  Expr place_of(const Expr& v) const { return select(v == 0, 0, v * side() - margin()); }
+  Expr clamped(const Expr& place) const { return unsafe_promise_clamped(place, 0, plane() - 1); }
+
+  // Rows v of both planes.
+  template <class Planes>
+  Expr row_of(Planes& planes, const Expr& v, const Expr& image) {
+    const auto half = [&](int which) {
+      return Expr(planes(clamped(place_of(v) + l), which, g, image));
+    };
+    const Expr row = join_lanes({half(0), half(1)});
+    const Expr first = take_lanes(
+        row, row, kLanes, [&](int lane) { return lane / kHalf * kHalf + (lane + side()) % kHalf; });
+    return margin() == 0 ? row : select(v == 0, first, row);
+  }
+
+  // What a tap so many columns to the right sees of them.
+  Expr shifted(const Expr& row, int right) const {
+    if (right == 0) return row;
+    return take_lanes(row, Expr(0.0f), kLanes, [&](int lane) {
+      const int column = lane % kHalf - margin();
+      const bool exists = column >= 0 && column + right >= 0 && column + right < side();
+      return exists ? lane + right : kLanes;
+    });
+  }
+
+  // Dense planes, or windows, whose halves are their dimension `half`, of so many elements each.
+  template <class Planes>
+  static void set_pairs(Planes& planes, int half, int elements) {
+    planes.dim(half).set_bounds(0, 2).set_stride(elements);
+    planes.dim(half + 1).set_stride(2 * elements);
+  }
+  template <class Windows>
+  void set_windows(Windows& windows) {
+    windows.dim(0).set_bounds(0, across());
+    windows.dim(1).set_bounds(0, across()).set_stride(across());
+    set_pairs(windows, 2, taps());
+  }
+
+  // Asks for share v of what comes so many pairs later.
+  template <class Planes>
+  Expr asking(const Expr& value, Planes& planes, const Expr& v, const Expr& lane,
+              const Expr& image) {
+    const Expr pixel = v * kLanes;  // of those of both planes
+    return with_prefetch(
+        value, planes(clamped(pixel % plane() + lane), pixel / plane(),
+                      unsafe_promise_clamped(g + kAhead, 0, planes.dim(2).extent() - 1), image));
+  }
+};
+
+class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
+ public:
+  Input<int> images{"images"};  // of a work-group, which makes its windows once
+  Input<int> is_flipped{"is_flipped"};
+  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, half, pair)
+  EpilogueInputs<2, 4> epilogue;               // its channel: (half, pair)
+  Output<Buffer<float, 4>> out{"out"};         // as in
+
+  void generate() {
+    const auto weight = [&](int half) {
+      return weights(flipped_if(is_flipped, t % across(), across()),
+                     flipped_if(is_flipped, t / across(), across()), half, g);
+    };
+    windows(l, t, g) = select(l < kHalf, weight(0), weight(1));
+    row(l, v, g, n) = asking(row_of(in, v, n), in, v, l, n);
+    // Column by column of taps, whose shifted rows and all sums are registers; a sum waits four
+    // cycles for the one before.
+    window_taps = RDom(0, across(), 0, across(), "taps");
+    const Expr ky = window_taps.x, kx = window_taps.y, from = v + (ky - reach());
+    const Expr own = row(l, v, g, n);
+    Expr seen = own;
+    for (int tap = 0; tap < across(); ++tap) {
+      seen = select(t == tap, shifted(own, tap - reach()), seen);
+    }
+    moved(l, v, t, g, n) = seen;
+    sums(l, v, g, n) = 0.0f;
+    sums(l, v, g, n) = select(from < 0 || from >= side(), sums(l, v, g, n),
+                              fma_f32(moved(l, clamp(from, 0, side() - 1), kx, g, n),
+                                      windows(l, ky * across() + kx, g), sums(l, v, g, n)));
+    // The first row's half goes on with the second row.
+    const Expr first = take_lanes(sums(l, 0, g, n), sums(l, 1, g, n), kLanes, [&](int lane) {
+      const int place = lane % kHalf, at = lane / kHalf * kHalf + margin();
+      return place < side() ? at + place : kLanes + at + place - side();
+    });
+    stored(l, v, g, n) = margin() == 0 ? sums(l, v, g, n) : select(v == 0, first, sums(l, v, g, n));
+
+    part = RDom(0, kHalf, 0, side(), 0, 2, "part");
+    const Expr at = side() - 1 - part.y;  // each before those that it overwrites
+    const Expr place = clamped(place_of(at) + part.x);
+    const Expr value = stored(part.x + part.z * kHalf, at, g, n);
+    out(f, h, g, n) = undef<float>();
+    const std::vector<Expr> to{place, part.z, g, n};
+    // Stores wait for their memory too.
+    const Expr ahead = out(kAhead * 2 * plane() + at * kLanes + part.x, 0, g, n);
+    const Expr asked = select(part.z == 0, with_prefetch(value, ahead), value);
+    out(to) = epilogue.with_relu(epilogue.with_terms(asked, {part.z, g}, to));
+  }
+
+  void schedule() {
+    set_mins(in, out, weights);
+    set_pairs(in, 1, plane());
+    set_pairs(out, 1, plane());
+    set_windows(weights);
+    epilogue.set_layouts();
+    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
+    windows.compute_at(out, g).store_in(MemoryType::Stack).vectorize(l);
+    windows.bound(l, 0, kLanes).bound(t, 0, taps()).bound_storage(g, kDepthPairs);
+    for (Func func : {row, sums, stored}) {
+      func.compute_at(out, gi).store_in(MemoryType::Register);
+      func.bound(l, 0, kLanes).bound(v, 0, side()).vectorize(l).unroll(v);
+    }
+    sums.update().reorder({l, v, window_taps.x, window_taps.y, g, n}).vectorize(l).unroll(v);
+    sums.update().unroll(window_taps.x).unroll(window_taps.y);
+    moved.compute_at(sums, window_taps.y).store_in(MemoryType::Register);
+    moved.bound(l, 0, kLanes).bound(v, 0, side()).bound_extent(t, 1).vectorize(l).unroll(v);
+  }
+
+ private:
+  void tile(Stage stage) {
+    stage.allow_race_conditions()
+        .split(g, g, gi, pairs, TailStrategy::GuardWithIf)
+        .split(n, n, ni, images, TailStrategy::GuardWithIf)
+        .reorder({part.x, part.y, part.z, gi, ni, g, n})
+        .vectorize(part.x)
+        .unroll(part.y)
+        .unroll(part.z)
+        .gpu_blocks(g, n)
+        .never_partition_all();
+  }
+
+  Var f{"f"}, t{"t"}, gi{"gi"}, ni{"ni"};
+  Func windows{"windows"}, row{"row"}, moved{"moved"}, sums{"sums"}, stored{"stored"};
+  RDom part, window_taps;
+};
+
+class ConvDepthWeightPairs : public PairsGenerator<ConvDepthWeightPairs> {
+ public:
+  Input<Buffer<float, 4>> dy{"dy"};   // as in
+  Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, half, pair)
+
+  void generate() {
+    part = RDom(0, side(), 0, in.dim(3).extent(), "part");
+    const RVar v = part.x, image = part.y;
+    // A row of x at a time, shifted once for each column, beside those of dy around it.
+    const Expr x = row_of(in, v, image);
+    std::vector<Expr> added;
+    lanes(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
+    for (int tap = 0; tap < taps(); ++tap) {
+      const Expr of = v - (tap / across() - reach()), old = lanes(l, g)[tap];
+      const Expr given = row_of(dy, clamp(of, 0, side() - 1), image);
+      added.push_back(select(of < 0 || of >= side(), old,
+                             fma_f32(shifted(x, tap % across() - reach()), given, old)));
+    }
+    added[0] = asking(asking(added[0], in, v, l, image), dy, v, l, image);
+    lanes(l, g) = Tuple(added);
+    std::vector<Expr> own;  // without the lanes before rows
+    for (int tap = 0; tap < taps(); ++tap) {
+      own.push_back(select(l < margin(), 0.0f, lanes(l + h * kHalf, g)[tap]));
+    }
+    halves(l, h, g) = Tuple(own);
+    fold = {LaneFold(halves, kHalf, {h, g}, add_by_tap)};
+    dw(kx, ky, h, g) = mux(ky * across() + kx, fold[0].total());
+  }
+
+  void schedule() {
+    set_mins(in, dy, dw);
+    set_pairs(in, 1, plane());
+    set_pairs(dy, 1, plane());
+    set_windows(dw);
+    Func(dw)
+        .split(g, g, gi, pairs, TailStrategy::GuardWithIf)
+        .reorder(kx, ky, h, gi, g)
+        .gpu_blocks(g)
+        .unroll(kx)
+        .unroll(ky)
+        .never_partition_all();
+    fold[0].keep(dw, h);
+    lanes.compute_at(dw, g).store_in(MemoryType::Stack).bound_storage(g, kDepthPairs);
+    lanes.bound(l, 0, kLanes).vectorize(l);
+    lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
+  }
+
+ private:
+  Var gi{"gi"}, kx{"kx"}, ky{"ky"};
+  Func lanes{"lanes"}, halves{"halves"};
+  std::vector<LaneFold> fold;
+  RDom part;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthPairs, conv_depth_pairs)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvDepthWeightPairs, conv_depth_weight_pairs)
