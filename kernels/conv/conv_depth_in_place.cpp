@@ -113,10 +113,10 @@ std::string pairs_kernel(const std::string& name, const ConvConfig& c) {
   return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
 }
 
-// Of a work-group, as many as leave so many work-groups; and images, if pairs alone are fewer.
+// Of a work-group, as many of all as leave so many work-groups, and its images.
 constexpr int64_t kPairGroups = 32;
-int64_t pairs_of_group(const ConvConfig& c) {
-  return std::clamp<int64_t>(c.groups / 2 / kPairGroups, 1, kDepthPairs);
+int64_t pairs_of_group(int64_t pairs) {
+  return std::clamp<int64_t>(pairs / kPairGroups, 1, kDepthPairs);
 }
 int64_t images_of_group(const ConvConfig& c, int64_t pairs) {
   const int64_t groups = ceil_div(c.groups / 2, pairs);
@@ -126,7 +126,7 @@ int64_t images_of_group(const ConvConfig& c, int64_t pairs) {
 // y, or dx, which is that of flipped windows.
 Plan plan_pairs(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {2, c.groups / 2}};
-  const int64_t pairs = pairs_of_group(c);
+  const int64_t pairs = pairs_of_group(c.groups / 2 * c.batch);
   Recorder recorder(kDirectAccess);
   call_with_epilogue(recorder, pairs_kernel("conv_depth_pairs", c),
                      {number(pairs), pair_planes(0, c), number(images_of_group(c, pairs)),
@@ -137,9 +137,9 @@ Plan plan_pairs(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 
 Plan plan_weight_pairs(const ConvConfig& c) {
   Recorder recorder(kDirectAccess);
-  recorder.call(
-      pairs_kernel("conv_depth_weight_pairs", c), DeviceClass::kCpu,
-      {number(pairs_of_group(c)), pair_planes(1, c), pair_planes(0, c), pair_windows(2, c)});
+  recorder.call(pairs_kernel("conv_depth_weight_pairs", c), DeviceClass::kCpu,
+                {number(pairs_of_group(c.groups / 2)), pair_planes(1, c), pair_planes(0, c),
+                 pair_windows(2, c)});
   return recorder.finish();
 }
 

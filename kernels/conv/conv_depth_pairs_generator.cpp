@@ -105,10 +105,10 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
 
   void generate() {
     const auto weight = [&](int half) {
-      return weights(flipped_if(is_flipped, t % across(), across()),
-                     flipped_if(is_flipped, t / across(), across()), half, g);
+      return weights(flipped_if(is_flipped, x, across()), flipped_if(is_flipped, y, across()), half,
+                     g);
     };
-    windows(l, t, g) = select(l < kHalf, weight(0), weight(1));
+    windows(l, x, y, g) = select(l < kHalf, weight(0), weight(1));
     row(l, v, g, n) = asking(row_of(in, v, n), in, v, l, n);
     // Column by column of taps, whose shifted rows and all sums are registers; a sum waits four
     // cycles for the one before.
@@ -123,7 +123,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
     sums(l, v, g, n) = 0.0f;
     sums(l, v, g, n) = select(from < 0 || from >= side(), sums(l, v, g, n),
                               fma_f32(moved(l, clamp(from, 0, side() - 1), kx, g, n),
-                                      windows(l, ky * across() + kx, g), sums(l, v, g, n)));
+                                      windows(l, kx, ky, g), sums(l, v, g, n)));
     // The first row's half goes on with the second row.
     const Expr first = take_lanes(sums(l, 0, g, n), sums(l, 1, g, n), kLanes, [&](int lane) {
       const int place = lane % kHalf, at = lane / kHalf * kHalf + margin();
@@ -151,7 +151,8 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     windows.compute_at(out, g).store_in(MemoryType::Stack).vectorize(l);
-    windows.bound(l, 0, kLanes).bound(t, 0, taps()).bound_storage(g, kDepthPairs);
+    windows.bound(l, 0, kLanes).bound(x, 0, across()).bound(y, 0, across());
+    windows.unroll(x).unroll(y).bound_storage(g, kDepthPairs);
     for (Func func : {row, sums, stored}) {
       func.compute_at(out, gi).store_in(MemoryType::Register);
       func.bound(l, 0, kLanes).bound(v, 0, side()).vectorize(l).unroll(v);
@@ -175,7 +176,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
         .never_partition_all();
   }
 
-  Var f{"f"}, t{"t"}, gi{"gi"}, ni{"ni"};
+  Var f{"f"}, t{"t"}, x{"x"}, y{"y"}, gi{"gi"}, ni{"ni"};
   Func windows{"windows"}, row{"row"}, moved{"moved"}, sums{"sums"}, stored{"stored"};
   RDom part, window_taps;
 };
