@@ -9,8 +9,9 @@ namespace ballast::kernels {
 // Windows of 5x5 and 7x7 without strides and dilation, with results as large as x and one output
 // channel to a group; for dx and dw too.
 bool is_turned(const ConvConfig& config);
-// Such windows on rows of which two would share a vector of a square's kernel: there 5x5 has a
-// shuffle for most of its multiply-adds, which units of its whole width are better without.
+// Such windows on rows of which two would share a vector of a square's kernel: 5x5 of their weights
+// has a shuffle for most of its multiply-adds there, which units of its whole width are better
+// without.
 bool turns_short_rows(const ConvConfig& config);
 
 Plan plan_conv2d_turned(const ConvConfig& config, const ConvEpilogue& epilogue);
