@@ -83,15 +83,9 @@ class BlockedSums {
   using VarOrRVar = Halide::VarOrRVar;
 
   // `which`: what tells the products of a batch apart, from whose names operands may take it.
-  // `is_staged`: results are computed in a loop over an item's sums, which go through the stack,
-  // for what is too long to be written out for each of them.
   BlockedSums(const BlockShape& shape, const Expr& rows, const Expr& columns, const Expr& chunks,
-              const BlockOperand& left, const BlockOperand& right, const std::vector<Var>& which,
-              bool is_staged = false)
-      : shape_(shape),
-        which_(which),
-        is_staged_(is_staged),
-        k_({{0, shape.steps}, {0, chunks}}, "k") {
+              const BlockOperand& left, const BlockOperand& right, const std::vector<Var>& which)
+      : shape_(shape), which_(which), k_({{0, shape.steps}, {0, chunks}}, "k") {
     share(left_, left, shape.rows(), rows);
     share(right_, right, shape.columns(), columns);
     // What an item reads of them in a step.
@@ -108,8 +102,34 @@ class BlockedSums {
     sums_(at) = 0.0f;
     sums_(at) = fma_f32(mine_left_(with({r_, k_.x, k_.y, t_, by_}, which_)),
                         mine_right_(with({l_, k_.x, k_.y, p_, bx_}, which_)), sums_(at));
-    staged_ = Func(of_item("staged", shape.sums_of_item()));
-    staged_(at) = sums_(at);
+  }
+
+  // What at() gives instead of the sums: value(sum, x, y), of rows and columns that may lie beyond
+  // the last. An item has all of its values in registers, which the stages below change.
+  template <class Value>
+  void begin_with(const Value& value) {
+    values_ = Func(of_item("values", shape_.sums_of_item()));
+    const auto line_of = [&](const Expr& block, int lines, const Expr& lane, int items,
+                             const Expr& item) {
+      return block * lines + (lane / kSide * items + item) * kSide + lane % kSide;
+    };
+    const Expr x = line_of(bx_, shape_.columns(), l_, shape_.across, p_),
+               y = line_of(by_, shape_.rows(), r_, shape_.down, t_);
+    values_(with({one_, l_, r_, p_, t_, bx_, by_}, which_)) =
+        value(sums_(with({l_, r_, p_, t_, bx_, by_}, which_)), x, y);
+  }
+  // Another stage: after(value) where `condition` holds, the same for all. A loop of one step or
+  // none around all of an item's values: they are constants' places in it, so in registers.
+  template <class After>
+  void then_if(const Expr& condition, const After& after) {
+    const Halide::RDom once(0, select(condition, 1, 0), "once");
+    const std::vector<Expr> at = with({once, l_, r_, p_, t_, bx_, by_}, which_);
+    values_(at) = after(values_(at));
+    values_.update(values_.num_update_definitions() - 1)
+        .reorder(l_, r_, once, p_, t_)
+        .gpu_threads(p_, t_)
+        .unroll(l_)
+        .unroll(r_);
   }
 
   // The sum for column x and row y of a product.
@@ -117,11 +137,14 @@ class BlockedSums {
     const auto lane_of = [](const Expr& line, int items, int squares) {
       return line / (items * kSide) % squares * kSide + line % kSide;
     };
-    const Func& sums = is_staged_ ? staged_ : sums_;
-    return sums(with({lane_of(x, shape_.across, shape_.wide), lane_of(y, shape_.down, shape_.high),
-                      x / kSide % shape_.across, y / kSide % shape_.down, x / shape_.columns(),
-                      y / shape_.rows()},
-                     which));
+    std::vector<Expr> place =
+        with({lane_of(x, shape_.across, shape_.wide), lane_of(y, shape_.down, shape_.high),
+              x / kSide % shape_.across, y / kSide % shape_.down, x / shape_.columns(),
+              y / shape_.rows()},
+             which);
+    if (!values_.defined()) return sums_(place);
+    place.insert(place.begin(), 0);
+    return values_(place);
   }
 
   // Schedules a stage that stores the results for all columns x, rows y and `which`, of which the
@@ -137,12 +160,11 @@ class BlockedSums {
         .split(y, by, in_y, shape_.rows(), kGuard)
         .split(in_y, high, of_y, shape_.down * kSide)
         .split(of_y, item_y, row, kSide);
-    if (!is_staged_) stage.unroll(column).unroll(wide).unroll(row).unroll(high);
+    stage.unroll(column).unroll(wide).unroll(row).unroll(high);
     std::vector<VarOrRVar> order = {column, wide, row, high, item_x, item_y, bx, by};
     order.insert(order.end(), which.begin(), which.end());
     stage.reorder(order).gpu_blocks(bx, by, which.front()).gpu_threads(item_x, item_y);
     block_loop_ = bx;
-    element_loop_ = column;
   }
 
   // The same for results whose place is computed from column, row and product: a domain that has
@@ -179,7 +201,7 @@ class BlockedSums {
   void schedule(Func store) {
     store.never_partition_all();
     keep_apart(sums_, store);
-    if (is_staged_) keep_apart(staged_, store);
+    if (values_.defined()) keep_apart(values_.bound_extent(one_, 1), store);
     const Halide::RVar some("some"), step("step");
     sums_.update()
         .split(k_.x, some, step, shape_.unrolled)
@@ -198,9 +220,6 @@ class BlockedSums {
       mine->split(lane_, square, lane_, kSide).vectorize(lane_).unroll(square);
     }
   }
-
-  // The innermost loop of the stages that store.
-  const VarOrRVar& element_loop() const { return element_loop_; }
 
  private:
   static constexpr int kSide = BlockShape::kSide;
@@ -283,15 +302,14 @@ class BlockedSums {
 
   const BlockShape shape_;
   const std::vector<Var> which_;
-  const bool is_staged_;
   const Halide::RDom k_;
   Shared left_, right_;
-  Func mine_left_{"mine_left"}, mine_right_{"mine_right"}, sums_, staged_;
+  Func mine_left_{"mine_left"}, mine_right_{"mine_right"}, sums_, values_;
   const Var line_{"line"}, step_{"step"}, chunk_{"chunk"}, block_{"block"};
   const Var lane_{"lane"}, item_{"item"}, more_{"more"}, next_{"next"}, inner_{"inner"},
       outer_{"outer"};
-  const Var l_{"l"}, r_{"r"}, p_{"p"}, t_{"t"}, bx_{"bx"}, by_{"by"};
-  VarOrRVar block_loop_{"bx", false}, element_loop_{"column", false};
+  const Var l_{"l"}, r_{"r"}, p_{"p"}, t_{"t"}, bx_{"bx"}, by_{"by"}, one_{"one"};
+  VarOrRVar block_loop_{"bx", false};
 };
 
 }  // namespace ballast::kernels

@@ -57,24 +57,22 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
     };
     BlockedSums sums(shape, out.dim(1).extent(), out.dim(0).extent(),
                      (steps + shape.steps - 1) / shape.steps, {a_at, a_by_step, width},
-                     {b_at, b_by_step, width}, batch, activates);
+                     {b_at, b_by_step, width}, batch);
     const std::vector<Var> at = {x, y, z0, z1, z2};
+    if (activates) add_activations(sums);
     Func summed("summed"), store = out;
     summed(at) = sums.at(x, y, {z0, z1, z2});
-    Func result("activated");
     if (chain) {
       store(at) = chain(summed, at, {x, y, z0, z1, z2})(at);
     } else if (activates) {
-      define_activated(result, with_bias(summed(at)), at);
-      store(at) = with_extra(result(std::vector<Expr>{0, x, y} + batch));
+      store(at) = with_extra(summed(at));
     } else {
-      const Expr value = with_bias(summed(at));
+      const Expr value = with_bias(summed(at), x, y);
       store(at) = with_extra(select(activation == activation_number("relu"),
                                     apply_pointwise("relu", DType::kF32, {value}), value));
       sums.schedule_store(store.specialize(is_plain()), x, y, {z0, z1, z2});
     }
     sums.schedule_store(store, x, y, {z0, z1, z2});
-    if (result.defined()) result.compute_at(Halide::LoopLevel(out, sums.element_loop()));
     set_any_layout(a, b, bias, extra, out);
     set_dense(a, a_by_step ? 0 : 1, width);
     set_dense(b, b_by_step ? 1 : 0, width);
@@ -96,8 +94,8 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
 
   // Operands that there are none of are read where they begin.
   static Expr if_there(const Expr& mode, const Expr& place) { return select(mode != 0, place, 0); }
-  Expr with_bias(const Expr& sum) {
-    const Expr value = bias(if_there(has_bias, x), if_there(has_bias, y));
+  Expr with_bias(const Expr& sum, const Expr& column, const Expr& row) {
+    const Expr value = bias(if_there(has_bias, column), if_there(has_bias, row));
     return select(has_bias != 0, apply_pointwise("add", DType::kF32, {sum, value}), sum);
   }
   Expr with_extra(const Expr& value) {
@@ -106,17 +104,18 @@ class MatmulBlocks : public MatmulKernel<MatmulBlocks> {
     return select(extra_mode != 0, MatmulEpilogue::with_extra(extra_mode, value, extra(place)),
                   value);
   }
-  // [one element][at...]: `value`, through a loop of one step or none for each activation.
-  void define_activated(Func result, const Expr& value, const std::vector<Var>& at) const {
-    const Var one("one");
-    result(std::vector<Expr>{one} + at) = value;
+  // Each activation is code that an item takes or not: results of all, of which one is selected,
+  // would take several times as long as the sums.
+  void add_activations(BlockedSums& sums) {
+    sums.begin_with([&](const Expr& sum, const Expr& column, const Expr& row) {
+      return with_bias(sum, min(column, out.dim(0).extent() - 1),
+                       min(row, out.dim(1).extent() - 1));
+    });
     for (int i = 1; i < kActivationCount; ++i) {
-      const RDom once(0, select(activation == i, 1, 0), kActivations[i]);
-      const Expr last = result(std::vector<Expr>{once} + at);
-      result(std::vector<Expr>{once} + at) = apply_pointwise(kActivations[i], DType::kF32, {last});
-      result.update(i - 1).unscheduled();
+      sums.then_if(activation == i, [&](const Expr& value) {
+        return apply_pointwise(kActivations[i], DType::kF32, {value});
+      });
     }
-    result.store_in(MemoryType::Stack).bound_extent(one, 1);
   }
 };
 
