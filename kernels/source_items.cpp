@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -24,11 +25,30 @@ bool has(const std::string& line, std::string_view word) {
 }
 bool is_fetch(const std::string& line) { return has(line, kProduce) && has(line, kAhead); }
 
-// "int _12 = ...": what is computed of places, which what follows may use too.
-bool is_place(const std::string& line) {
-  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  return line.compare(begin, 4, "int ") == 0 || line.compare(begin, 5, "bool ") == 0;
-}
+// Of lines "int _12 = ...", those that compute places, which what follows may use too: of no type
+// of operands, or of none that was loaded.
+class Places {
+ public:
+  bool is_place(const std::string& line) {
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const size_t space = line.find(' ', begin), equals = line.find(" = ", begin);
+    if (space == std::string::npos || equals == std::string::npos) return false;
+    const std::string type = line.substr(begin, space - begin);
+    if (type == "int" || type == "bool") return true;
+    if (type != "float" && type != "uint") return false;
+    bool is_loaded = line.find('[', equals) != std::string::npos;
+    for (size_t at = equals; (at = line.find('_', at)) != std::string::npos;) {
+      const size_t end = std::min(line.find_first_of(" ;),*", at), line.size());
+      is_loaded = is_loaded || loaded_.count(line.substr(at, end - at)) > 0;
+      at = end;
+    }
+    if (is_loaded) loaded_.insert(line.substr(space + 1, equals - space - 1));
+    return !is_loaded;
+  }
+
+ private:
+  std::set<std::string> loaded_;
+};
 
 // A loop's lines: its header, then from its opening brace to the one that closes it.
 struct Loop {
@@ -57,6 +77,7 @@ std::string counter_of(const std::string& header) {
 void fetch_ahead_in(Lines& lines, const Loop& loop) {
   const std::string counter = counter_of(lines[loop.header]);
   Lines before, after, fetched;
+  Places places;
   size_t i = loop.header + 2;
   while (!is_fetch(lines[i])) before.push_back(lines[i++]);
   fetched = before;
@@ -67,7 +88,7 @@ void fetch_ahead_in(Lines& lines, const Loop& loop) {
       fetched.push_back("{");
       for (; !has(lines[i], kBarrier) && !has(lines[i], kProduce); ++i) {
         fetched.push_back(lines[i]);
-        if (is_place(lines[i])) before.push_back(lines[i]);
+        if (places.is_place(lines[i])) before.push_back(lines[i]);
       }
       fetched.push_back("}");
     } else {
@@ -124,7 +145,7 @@ void shorten_vector_places(std::string& text) {
   // By name: what is multiplied by 4, and the sum of such a product and a multiple of 4.
   std::map<std::string, std::string> quadruples, sums;
   for (std::string& line : lines) {
-    if (!is_place(line) || !has(line, "int _")) continue;
+    if (line.compare(std::min(line.find_first_not_of(' '), line.size()), 5, "int _") != 0) continue;
     const size_t equals = line.find(" = "), space = line.find(' ', equals + 3);
     const std::string name = declared_at(line, 0).name;
     if (space == std::string::npos) continue;

@@ -28,13 +28,32 @@ class BlocksGenerator : public WindowGenerator<Derived> {
  protected:
   Var g{"g"};
 
+  // Whether 0 <= at < end.
+  static Expr is_below(const Expr& at, const Expr& end) {
+    return cast<uint32_t>(at) < cast<uint32_t>(end);
+  }
+
+  // tensor(x, y, c, n) where x and y lie in it, else 0.
+  template <class Tensor>
+  static Expr in_plane_or_zero(Tensor& tensor, const Expr& x, const Expr& y, const Expr& c,
+                               const Expr& n) {
+    const Expr width = tensor.dim(0).extent(), height = tensor.dim(1).extent();
+    const Expr lies_in = is_below(x, width) && is_below(y, height);
+    const auto place = [&](const Expr& at, const Expr& end) {
+      return unsafe_promise_clamped(select(lies_in, at, 0), 0, end - 1);
+    };
+    return select(lies_in, tensor(place(x, width), place(y, height), c, n), 0.0f);
+  }
+
   // Stores value(sum, place) of every sum at place(column, row, product).
   template <int Dimensions, class Place, class Value>
   void store(Halide::GeneratorOutput<Buffer<float, Dimensions>>& out, BlockedSums& sums,
              const Expr& columns, const Expr& lines, const Expr& products, const Place& place,
              const Value& value) {
-    const BlockedSums::Elements all = sums.elements(columns, lines, products);
+    BlockedSums::Elements all = sums.elements(columns, lines, products);
     std::vector<Expr> at = place(all.x, all.y, all.which);
+    // Of phases, the last may have a row or column less.
+    all.domain.where(at[0] < out.dim(0).extent() && at[1] < out.dim(1).extent());
     std::vector<Var> any;
     for (int i = 0; i < out.dimensions(); ++i) {
       at[i] = unsafe_promise_clamped(at[i], 0, out.dim(i).extent() - 1);
@@ -48,94 +67,142 @@ class BlocksGenerator : public WindowGenerator<Derived> {
   }
 };
 
-class ConvBlocks : public ForwardOperands<BlocksGenerator<ConvBlocks>> {
+// What the sums towards y and x share: an operand that is gathered through a window, and steps that
+// are channels, 16 of them for one tap after the other.
+template <class Derived>
+class WindowBlocks : public BlocksGenerator<Derived> {
+ public:
+  // Channels are whole chunks of steps.
+  GeneratorParam<bool> whole{"whole", false};
+
+ protected:
+  using BlocksGenerator<Derived>::g;
+
+  // value(channel, tap) of a step of `channels`, or 0.
+  template <class Value>
+  Expr of_channel(const Expr& step, const Expr& chunk, const Expr& channels, const Expr& taps,
+                  const Value& value) const {
+    // A chunk is fetched ahead, one after the last too.
+    const Expr at = whole ? min(chunk, channels / kSteps * taps - 1) : chunk;
+    const Expr tap = at - quick_over(at, taps) * taps,
+               channel = quick_over(at, taps) * kSteps + step;
+    if (whole) return value(unsafe_promise_clamped(channel, 0, channels - 1), tap);
+    return step_or_zero(channel, channels, [&](const Expr& c) { return value(c, tap); });
+  }
+};
+
+class ConvBlocks : public ForwardOperands<WindowBlocks<ConvBlocks>, 5> {
  public:
   GeneratorParam<bool> by_taps{"by_taps", false};  // steps are taps, for few channels
 
   void generate() {
     const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
-    const Expr taps = wide * weights.dim(1).extent();
+    const Expr taps = wide * weights.dim(1).extent(), parts = out.dim(4).extent();
     const Expr out_w = out.dim(0).extent(), pixels = out_w * out.dim(1).extent();
+    const Expr all = by_taps ? chunks_of(inputs * taps) : chunks_of(inputs) * taps;
+    const Expr chunks = over(all, parts), group = over(g, parts);
     // element(channel, tap) of a step, or 0.
-    const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& element) {
-      if (by_taps) {
-        return step_or_zero(chunk * kSteps + step, inputs * taps, [&](const Expr& number) {
-          return element(over(number, taps), modulo(number, taps));
-        });
-      }
-      return step_or_zero(over(chunk, taps) * kSteps + step, inputs,
-                          [&](const Expr& c) { return element(c, modulo(chunk, taps)); });
+    const auto of_step = [&](const Expr& step, const Expr& chunk_of_part, const auto& element) {
+      const Expr chunk = modulo(g, parts) * chunks + chunk_of_part;
+      if (!by_taps) return of_channel(step, chunk, inputs, taps, element);
+      return step_or_zero(chunk * kSteps + step, inputs * taps, [&](const Expr& number) {
+        const Expr channel = quick_over(number, taps);
+        return element(channel, number - channel * taps);
+      });
     };
     const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
       return of_step(step, chunk, [&](const Expr& c, const Expr& tap) {
-        return weights(modulo(tap, wide), over(tap, wide), c, g * group_outputs + row);
+        const Expr y = quick_over(tap, wide);
+        return weights(tap - y * wide, y, c, group * group_outputs + row);
       });
     };
     const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
                               const Expr&) {
       const Expr pixel = modulo(column, pixels);
       return of_step(step, chunk, [&](const Expr& c, const Expr& tap) {
-        return or_zero(in, modulo(pixel, out_w) * stride_w + modulo(tap, wide) * dilation_w - left,
-                       over(pixel, out_w) * stride_h + over(tap, wide) * dilation_h - top,
-                       g * inputs + c, over(column, pixels));
+        const Expr y = quick_over(tap, wide), x = tap - y * wide;
+        return in_plane_or_zero(in, modulo(pixel, out_w) * stride_w - left + x * dilation_w,
+                                over(pixel, out_w) * stride_h - top + y * dilation_h,
+                                group * inputs + c, over(column, pixels));
       });
     };
     const Expr columns = pixels * out.dim(3).extent();
-    const Expr chunks = by_taps ? chunks_of(inputs * taps) : chunks_of(inputs) * taps;
     BlockedSums sums(block_shape(rows), group_outputs, columns, chunks, {left_at, kBySteps},
                      {right_at, kByLines}, {g});
     store(
-        out, sums, columns, group_outputs, out.dim(2).extent() / group_outputs,
-        [&](const Expr& column, const Expr& row, const Expr& group) -> std::vector<Expr> {
+        out, sums, columns, group_outputs, out.dim(2).extent() / group_outputs * parts,
+        [&](const Expr& column, const Expr& row, const Expr& which) -> std::vector<Expr> {
           const Expr pixel = modulo(column, pixels);
-          return {modulo(pixel, out_w), over(pixel, out_w), group * group_outputs + row,
-                  over(column, pixels)};
+          return {modulo(pixel, out_w), over(pixel, out_w),
+                  over(which, parts) * group_outputs + row, over(column, pixels),
+                  modulo(which, parts)};
         },
         [&](const Expr& sum, const std::vector<Expr>& at) {
-          return epilogue.with_relu(epilogue.with_terms(sum, {at[2]}, at));
+          return epilogue.with_relu(
+              epilogue.with_terms(sum, {at[2]}, {at[0], at[1], at[2], at[3]}));
         });
     set_layouts();
   }
 };
 
-class ConvInputGradBlocks : public InputGradOperands<BlocksGenerator<ConvInputGradBlocks>> {
+// With strides, dx has phases: of rows and columns `phase`, `phase` + stride, ... A row of a block
+// is a phase's channel, a column a pixel of a phase, and all read the same dy, `taps_h` x `taps_w`
+// of it: number t is (first - t dilation) from the pixel, and for a phase tap (tap + phase + t
+// stride) of the window, where that has one.
+class ConvInputGradBlocks : public WindowBlocks<ConvInputGradBlocks> {
  public:
+  Input<Buffer<float, 4>> dy{"dy"};
+  Input<Buffer<float, 4>> weights{"weights"};
+  Input<int> group_outputs{"group_outputs"};
+  Input<int> taps_h{"taps_h"}, taps_w{"taps_w"};
+  Input<int> first_h{"first_h"}, first_w{"first_w"}, tap_h{"tap_h"}, tap_w{"tap_w"};
+  Output<Buffer<float, 5>> dx{"dx"};  // (x, y, c, n, part)
+
   void generate() {
-    const Expr inputs = weights.dim(2).extent(), wide = weights.dim(0).extent();
-    const Expr taps = wide * weights.dim(1).extent();
-    const Expr width = dx.dim(0).extent(), pixels = width * dx.dim(1).extent();
+    const Expr inputs = weights.dim(2).extent(), parts = dx.dim(4).extent();
+    const Expr taps = taps_h * taps_w, phases = stride_h * stride_w;
+    const auto phase_extent = [](const Expr& extent, const Expr& stride) {
+      return over(extent + stride - 1, stride);
+    };
+    const Expr width = phase_extent(dx.dim(0).extent(), stride_w),
+               pixels = width * phase_extent(dx.dim(1).extent(), stride_h);
+    const Expr chunks = over(chunks_of(group_outputs) * taps, parts), group = over(g, parts);
+    const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& value) {
+      return of_channel(step, modulo(g, parts) * chunks + chunk, group_outputs, taps, value);
+    };
     const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
-      const Expr tap = modulo(chunk, taps);
-      return step_or_zero(over(chunk, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
-        return weights(modulo(tap, wide), over(tap, wide), row, g * group_outputs + o);
+      const Expr phase = over(row, inputs);
+      return of_step(step, chunk, [&](const Expr& o, const Expr& tap) {
+        const Expr y = quick_over(tap, taps_w), x = tap - y * taps_w;
+        return in_plane_or_zero(weights, modulo(phase, stride_w) + tap_w + x * stride_w,
+                                over(phase, stride_w) + tap_h + y * stride_h, modulo(row, inputs),
+                                group * group_outputs + o);
       });
     };
     const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
                               const Expr&) {
-      const Expr tap = modulo(chunk, taps), pixel = modulo(column, pixels);
-      const Expr x = modulo(pixel, width) + left - modulo(tap, wide) * dilation_w,
-                 y = over(pixel, width) + top - over(tap, wide) * dilation_h;
-      return step_or_zero(over(chunk, taps) * kSteps + step, group_outputs, [&](const Expr& o) {
-        // What rounds to 0 from below is no multiple of a stride.
-        const Expr value =
-            or_zero(dy, div_round_to_zero(x, stride_w), div_round_to_zero(y, stride_h),
-                    g * group_outputs + o, over(column, pixels));
-        return select(mod_round_to_zero(x, stride_w) == 0 && mod_round_to_zero(y, stride_h) == 0,
-                      value, 0.0f);
+      const Expr pixel = modulo(column, pixels);
+      return of_step(step, chunk, [&](const Expr& o, const Expr& tap) {
+        const Expr y = quick_over(tap, taps_w), x = tap - y * taps_w;
+        return in_plane_or_zero(dy, modulo(pixel, width) + first_w - x * dilation_w,
+                                over(pixel, width) + first_h - y * dilation_h,
+                                group * group_outputs + o, over(column, pixels));
       });
     };
     const Expr columns = pixels * dx.dim(3).extent();
-    BlockedSums sums(block_shape(rows), inputs, columns, chunks_of(group_outputs) * taps,
-                     {left_at, kByLines}, {right_at, kByLines}, {g});
+    BlockedSums sums(block_shape(rows), inputs * phases, columns, chunks, {left_at, kByLines},
+                     {right_at, kByLines}, {g});
     store(
-        dx, sums, columns, inputs, dx.dim(2).extent() / inputs,
-        [&](const Expr& column, const Expr& row, const Expr& group) -> std::vector<Expr> {
-          const Expr pixel = modulo(column, pixels);
-          return {modulo(pixel, width), over(pixel, width), group * inputs + row,
-                  over(column, pixels)};
+        dx, sums, columns, inputs * phases, dx.dim(2).extent() / inputs * parts,
+        [&](const Expr& column, const Expr& row, const Expr& which) -> std::vector<Expr> {
+          const Expr pixel = modulo(column, pixels), phase = over(row, inputs);
+          return {modulo(pixel, width) * stride_w + modulo(phase, stride_w),
+                  over(pixel, width) * stride_h + over(phase, stride_w),
+                  over(which, parts) * inputs + modulo(row, inputs), over(column, pixels),
+                  modulo(which, parts)};
         },
         [](const Expr& sum, const std::vector<Expr>&) { return sum; });
-    set_layouts();
+    set_mins(dy, weights, dx);
   }
 };
 
@@ -154,27 +221,27 @@ class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
     const Expr of_sample = chunks_of(pixels), all = of_sample * dy.dim(3).extent();
     // g: group and part
     const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& element) {
-      const Expr at = modulo(g, parts) * part_chunks + chunk;
-      const Expr sample = over(min(at, all - 1), of_sample);
+      const Expr at = modulo(g, parts) * part_chunks + chunk, existing = min(at, all - 1);
+      const Expr sample = quick_over(existing, of_sample);
       return select(at < all,
-                    step_or_zero(
-                        modulo(min(at, all - 1), of_sample) * kSteps + step, pixels,
-                        [&](const Expr& pixel) { return element(pixel, sample); }),
+                    step_or_zero((existing - sample * of_sample) * kSteps + step, pixels,
+                                 [&](const Expr& pixel) { return element(pixel, sample); }),
                     0.0f);
     };
     const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
       return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
-        return dy(modulo(pixel, out_w), over(pixel, out_w), over(g, parts) * group_outputs + row,
-                  sample);
+        const Expr y = quick_over(pixel, out_w);
+        return dy(pixel - y * out_w, y, over(g, parts) * group_outputs + row, sample);
       });
     };
     const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
                               const Expr&) {
       const Expr tap = modulo(column, taps);
       return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
-        return or_zero(in, modulo(pixel, out_w) * stride_w + modulo(tap, wide) * dilation_w - left,
-                       over(pixel, out_w) * stride_h + over(tap, wide) * dilation_h - top,
-                       over(g, parts) * inputs + over(column, taps), sample);
+        const Expr y = quick_over(pixel, out_w), x = pixel - y * out_w;
+        return in_plane_or_zero(in, modulo(tap, wide) * dilation_w - left + x * stride_w,
+                                over(tap, wide) * dilation_h - top + y * stride_h,
+                                over(g, parts) * inputs + over(column, taps), sample);
       });
     };
     BlockedSums sums(block_shape(rows), group_outputs, taps * inputs, part_chunks,

@@ -283,6 +283,26 @@ TEST(ConvLarge, InputGradientsByPlanePhases) {
   check(padded_unevenly({2, 64, 16, 36}, 64));
 }
 
+TEST(Conv, BlocksOfGpus) {
+  check(make({1, 32, 2, 2}, 32, 3, 1, 1));  // in parts
+  check(make({1, 2, 4, 4}, 16, 3, 2, 1));   // phases
+}
+
+TEST(ConvLarge, BlocksOfGpus) {
+  check(make({2, 16, 9, 10}, 48, 3, 1, 1));  // channels are whole chunks of steps
+  check(make({2, 64, 5, 6}, 64, 3, 1, 1));   // in parts
+  check(make({2, 64, 5, 6}, 128, 3, 1, 1, 1, 2));
+  check(make({1, 16, 6, 7}, 16, 3, 1, 2, 2));
+  check(make({2, 16, 8, 12}, 32, 3, 2, 1));  // phases, as many rows of each
+  check(make({2, 32, 7, 9}, 16, 3, 2, 1));   // or fewer of the last
+  check(make({1, 3, 20, 22}, 64, 7, 2, 3));
+  check(make({1, 20, 10, 8}, 16, 5, 3, 2));
+  check(make({1, 4, 12, 12}, 8, 2, 3));  // that no window reaches
+  ConvConfig mixed = make({1, 8, 9, 11}, 16, 3, 1, 1);
+  mixed.stride_w = 2, mixed.kernel_w = 4, mixed.left = 2;
+  check(mixed);
+}
+
 TEST(ConvLarge, OddShapes) {
   check(make({2, 3, 17, 19}, 5, 3, 1, 1));
   check(make({1, 7, 13, 11}, 17, 5, 2, 2));
@@ -409,6 +429,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 20, 9, 23}, 64, 1));  // a bias of rows, a narrow panel
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
+    configs.push_back(make({2, 64, 5, 6}, 64, 3, 1, 1));  // GPUs: in parts
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
     configs.push_back(make({2, 4, 16, 24}, 48, 8, 8, 0, 1, 2));
   }

@@ -17,6 +17,13 @@ inline Halide::Expr modulo(const Halide::Expr& a, const Halide::Expr& b) {
   return unsafe_promise_clamped(mod_round_to_zero(a, b), 0, b - 1);
 }
 
+// The same of numbers below 2^20, for loops, whose compilers divide by a number that is not known
+// in some twenty instructions.
+inline Halide::Expr quick_over(const Halide::Expr& a, const Halide::Expr& b) {
+  const Halide::Expr of_one = 1.0f / Halide::cast<float>(b);
+  return unsafe_promise_clamped(Halide::cast<int>((Halide::cast<float>(a) + 0.5f) * of_one), 0, a);
+}
+
 template <class Derived>
 class WindowGenerator : public Halide::Generator<Derived> {
  public:
@@ -37,15 +44,16 @@ class WindowGenerator : public Halide::Generator<Derived> {
   }
 };
 
-// The operands of a kernel towards y, behind the geometry: `Base` is a WindowGenerator.
-template <class Base>
+// The operands of a kernel towards y, behind the geometry: `Base` is a WindowGenerator. y may have
+// a dimension more.
+template <class Base, int Dimensions = 4>
 class ForwardOperands : public Base {
  public:
   Halide::GeneratorInput<Halide::Buffer<float, 4>> in{"in"};
   Halide::GeneratorInput<Halide::Buffer<float, 4>> weights{"weights"};
   EpilogueInputs<1, 4> epilogue;
   Halide::GeneratorInput<int> group_outputs{"group_outputs"};
-  Halide::GeneratorOutput<Halide::Buffer<float, 4>> out{"out"};
+  Halide::GeneratorOutput<Halide::Buffer<float, Dimensions>> out{"out"};
 
  protected:
   void set_layouts() {
@@ -53,19 +61,6 @@ class ForwardOperands : public Base {
     epilogue.set_layouts();
     epilogue.residual.dim(0).set_stride(Halide::Expr());
   }
-};
-
-// The same towards x.
-template <class Base>
-class InputGradOperands : public Base {
- public:
-  Halide::GeneratorInput<Halide::Buffer<float, 4>> dy{"dy"};
-  Halide::GeneratorInput<Halide::Buffer<float, 4>> weights{"weights"};
-  Halide::GeneratorInput<int> group_outputs{"group_outputs"};
-  Halide::GeneratorOutput<Halide::Buffer<float, 4>> dx{"dx"};
-
- protected:
-  void set_layouts() { set_mins(dy, weights, dx); }
 };
 
 }  // namespace ballast::kernels

@@ -2,17 +2,18 @@ ballast_kernel(conv_general CLASSES gpu GENERATOR conv_general)
 ballast_kernel(conv_input_grad_general CLASSES gpu GENERATOR conv_input_grad_general)
 ballast_kernel(conv_weight_grad_general CLASSES gpu GENERATOR conv_weight_grad_general)
 # Blocks of a GPU.
-foreach(rows 128 64 32)
-  ballast_kernel(conv_blocks_${rows} CLASSES gpu GENERATOR conv_blocks PARAMS rows=${rows})
+foreach(rows 64 32)
+  foreach(kernel conv_blocks conv_input_grad_blocks)
+    ballast_kernel(${kernel}_${rows} CLASSES gpu GENERATOR ${kernel} PARAMS rows=${rows})
+    ballast_kernel(${kernel}_whole_${rows} CLASSES gpu GENERATOR ${kernel}
+                   PARAMS rows=${rows} whole=true)
+  endforeach()
   ballast_kernel(conv_blocks_by_taps_${rows} CLASSES gpu GENERATOR conv_blocks
                  PARAMS rows=${rows} by_taps=true)
-  ballast_kernel(conv_input_grad_blocks_${rows} CLASSES gpu GENERATOR conv_input_grad_blocks
+  ballast_kernel(conv_weight_grad_blocks_${rows} CLASSES gpu GENERATOR conv_weight_grad_blocks
                  PARAMS rows=${rows})
-  if(rows LESS 128)
-    ballast_kernel(conv_weight_grad_blocks_${rows} CLASSES gpu GENERATOR conv_weight_grad_blocks
-                   PARAMS rows=${rows})
-  endif()
 endforeach()
+ballast_kernel(conv_parts CLASSES gpu GENERATOR conv_parts)
 foreach(tile 6x4 8x3 8x2 12x2 12x1 6x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 pixels)
