@@ -163,7 +163,10 @@ int64_t ConvConfig::out_w() const {
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;
-  if (!is_cpu && is_blocked(c) && !is_patches(c)) return plan_conv2d_blocks(c, e);
+  if (!is_cpu && is_blocked(c) && !is_patches(c)) {
+    return is_blocked_product(c, e) ? plan_conv2d_product(device_class, c, e)
+                                    : plan_conv2d_blocks(c, e);
+  }
   const bool prefers_tiles = is_cpu && are_channels_whole_tiles(c);
   if (is_patches(c)) {
     return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
@@ -200,7 +203,8 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
   if (device_class == DeviceClass::kGpu && is_blocked_input_grad(c)) {
-    return plan_conv2d_input_grad_blocks(c);
+    return is_blocked_product(c) ? plan_conv2d_input_grad_product(device_class, c)
+                                 : plan_conv2d_input_grad_blocks(c);
   }
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);

@@ -2,6 +2,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_products.h"
 #include "kernels/kernels.h"
 #include "kernels/workspace.h"
 
@@ -65,11 +66,11 @@ const Block& choose_gathering_block(const BlockedProduct& product) {
 
 // `chunks` of steps, of which parts have equally many. Parts cost a launch and their way through
 // memory, which they are worth where there is not a group for each unit.
-Shares choose_shares(const BlockedProduct& product, int64_t chunks) {
+Shares choose_shares(const BlockedProduct& product, int64_t chunks, bool may_split = true) {
   constexpr int64_t kMostParts = 16;
   Shares shares{choose_gathering_block(product), 1};
   const int64_t groups = product.groups(shares.block);
-  if (groups >= kBlockUnits) return shares;
+  if (!may_split || groups >= kBlockUnits) return shares;
   for (int64_t parts = 2; parts <= kMostParts && parts * groups <= kFillingGroups; ++parts) {
     if (chunks % parts == 0 && chunks / parts >= kLeastChunks) shares.parts = parts;
   }
@@ -140,14 +141,21 @@ bool is_blocked_input_grad(const ConvConfig& c) {
   return rows * h.count * w.count <= kMostWaste * inputs * taps(c);
 }
 
+bool is_blocked_product(const ConvConfig& c, const ConvEpilogue& e) {
+  return is_product(c, e) && c.groups == 1 && c.height * c.width % 4 == 0 &&
+         c.in_channels % 4 == 0 && c.out_channels % 4 == 0;
+}
+
 Plan plan_conv2d_blocks(const ConvConfig& c, const ConvEpilogue& e) {
   const EpilogueOperands terms(e, {c.out_channels});
   const int64_t by_channels = chunks_of(group_inputs(c)) * taps(c),
                 by_taps = chunks_of(group_inputs(c) * taps(c));
   const bool has_few_channels = by_channels >= 2 * by_taps;  // finding a tap takes divisions
   const int64_t columns = c.batch * c.out_h() * c.out_w();
+  // An epilogue that the product does not know changes no sum.
+  const bool may_split = !is_blocked_product(c);
   const Shares shares = choose_shares({group_outputs(c), columns, c.groups, 0},
-                                      has_few_channels ? by_taps : by_channels);
+                                      has_few_channels ? by_taps : by_channels, may_split);
   std::string kernel = "conv_blocks";
   if (has_few_channels) {
     kernel += "_by_taps";

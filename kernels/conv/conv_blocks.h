@@ -9,6 +9,9 @@ namespace ballast::kernels {
 // better.
 bool is_blocked(const ConvConfig& config);
 bool is_blocked_input_grad(const ConvConfig& config);
+// Whether it is, with this epilogue, a product whose operands GPUs read in vectors of 4 where they
+// lie. A sum is the same chain in both.
+bool is_blocked_product(const ConvConfig& config, const ConvEpilogue& epilogue = {});
 
 // Operands as in conv.h.
 Plan plan_conv2d_blocks(const ConvConfig& config, const ConvEpilogue& epilogue);

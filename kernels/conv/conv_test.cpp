@@ -301,6 +301,8 @@ TEST(ConvLarge, BlocksOfGpus) {
   ConvConfig mixed = make({1, 8, 9, 11}, 16, 3, 1, 1);
   mixed.stride_w = 2, mixed.kernel_w = 4, mixed.left = 2;
   check(mixed);
+  check(make({3, 64, 4, 6}, 32, 1));  // products
+  check(make({3, 64, 5, 7}, 32, 1));
 }
 
 TEST(ConvLarge, OddShapes) {
@@ -430,6 +432,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 20, 9, 23}, 64, 1));  // a bias of rows, a narrow panel
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 64, 5, 6}, 64, 3, 1, 1));  // GPUs: in parts
+    configs.push_back(make({2, 512, 4, 6}, 12, 1));       // and a product, with some of them
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
     configs.push_back(make({2, 4, 16, 24}, 48, 8, 8, 0, 1, 2));
   }

@@ -326,10 +326,12 @@ std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
   };
   if (!is_dense(p.a) || !is_dense(p.b)) return choices;
   const BlockedProduct product = {p.a.extent, p.b.extent, p.products(), p.k};
+  // Neighbouring items write neighbours of C where it is dense along its rows too.
+  const bool swapped = p.c.row == 1 && p.c.column != 1;
   constexpr double kUnsharedCost = 2.5;
   choices[0].nanoseconds = kUnsharedCost * block_ns(product, kBlocks[1]);
   for (size_t i = 0; i < kBlocks.size(); ++i) {
-    MatmulChoice c{false, &kBlockTiles[i]};
+    MatmulChoice c{swapped, &kBlockTiles[i]};
     c.nanoseconds = block_ns(product, kBlocks[i]);
     choices.push_back(c);
   }
