@@ -211,8 +211,8 @@ Plan plan_conv2d_input_grad_blocks(const ConvConfig& c) {
 Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
   const int64_t chunks = c.batch * chunks_of(c.out_h() * c.out_w());
   const BlockedProduct product = {group_outputs(c), group_inputs(c) * taps(c), c.groups, 0};
-  const Block& block = product.rows >= kBlocks[1].rows ? kBlocks[1] : kBlocks[2];
-  const int64_t wanted = ceil_div(2 * kBlockUnits, product.groups(block));
+  const Block& block = choose_gathering_block(product);
+  const int64_t wanted = ceil_div(kFillingGroups, product.groups(block));
   const int64_t of_part = std::max(ceil_div(chunks, wanted), kLeastChunks);
   const int64_t parts = std::max<int64_t>(ceil_div(chunks, of_part), 1);
   const int64_t results = elements_of(w_shape(c));
@@ -220,8 +220,11 @@ Plan plan_conv2d_weight_grad_blocks(const ConvConfig& c) {
   Workspace workspace(3);
   const uint32_t slot = parts > 1 ? workspace.add_floats(parts * results) : 2;
   std::vector<HostArg> args = conv_geometry(c);
-  args.insert(args.end(), {y_operand(0, c), x_operand(1, c), number(group_outputs(c)),
-                           number(of_part), tensor(slot, w_shape(c), parts)});
+  args.insert(args.end(),
+              {dense_operand(0, DType::kF32, {c.batch, c.out_channels, c.out_h() * c.out_w()}),
+               dense_operand(1, DType::kF32, {c.batch, c.in_channels, c.height * c.width}),
+               number(c.out_w()), number(c.width), number(group_outputs(c)), number(of_part),
+               tensor(slot, w_shape(c), parts)});
   call(recorder, of_rows("conv_weight_grad_blocks", block), args);
   if (parts > 1) add_parts(recorder, slot, parts, results);
   return recorder.finish(workspace);

@@ -208,8 +208,9 @@ class ConvInputGradBlocks : public WindowBlocks<ConvInputGradBlocks> {
 
 class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
  public:
-  Input<Buffer<float, 4>> dy{"dy"};
-  Input<Buffer<float, 4>> in{"in"};
+  Input<Buffer<float, 3>> dy{"dy"};  // (pixel, o, n)
+  Input<Buffer<float, 3>> in{"in"};  // (pixel, c, n)
+  Input<int> out_w{"out_w"}, in_w{"in_w"};
   Input<int> group_outputs{"group_outputs"};
   Input<int> part_chunks{"part_chunks"};  // of all, that a part adds
   Output<Buffer<float, 5>> dw{"dw"};      // (kx, ky, c, o, part)
@@ -217,8 +218,8 @@ class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
   void generate() {
     const Expr wide = dw.dim(0).extent(), taps = wide * dw.dim(1).extent(),
                inputs = dw.dim(2).extent(), parts = dw.dim(4).extent();
-    const Expr out_w = dy.dim(0).extent(), pixels = out_w * dy.dim(1).extent();
-    const Expr of_sample = chunks_of(pixels), all = of_sample * dy.dim(3).extent();
+    const Expr pixels = dy.dim(0).extent(), in_pixels = in.dim(0).extent();
+    const Expr of_sample = chunks_of(pixels), all = of_sample * dy.dim(2).extent();
     // g: group and part
     const auto of_step = [&](const Expr& step, const Expr& chunk, const auto& element) {
       const Expr at = modulo(g, parts) * part_chunks + chunk, existing = min(at, all - 1);
@@ -230,18 +231,25 @@ class ConvWeightGradBlocks : public BlocksGenerator<ConvWeightGradBlocks> {
     };
     const auto left_at = [&](const Expr& row, const Expr& step, const Expr& chunk, const Expr&) {
       return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
-        const Expr y = quick_over(pixel, out_w);
-        return dy(pixel - y * out_w, y, over(g, parts) * group_outputs + row, sample);
+        return dy(pixel, over(g, parts) * group_outputs + row, sample);
       });
     };
     const auto right_at = [&](const Expr& column, const Expr& step, const Expr& chunk,
                               const Expr&) {
       const Expr tap = modulo(column, taps);
       return of_step(step, chunk, [&](const Expr& pixel, const Expr& sample) {
-        const Expr y = quick_over(pixel, out_w), x = pixel - y * out_w;
-        return in_plane_or_zero(in, modulo(tap, wide) * dilation_w - left + x * stride_w,
-                                over(tap, wide) * dilation_h - top + y * stride_h,
-                                over(g, parts) * inputs + over(column, taps), sample);
+        const Expr out_y = quick_over(pixel, out_w), out_x = pixel - out_y * out_w;
+        const Expr x = out_x * stride_w, y = out_y * stride_h;
+        // An item's columns are taps of their own: what is the same for all of a step comes last.
+        const Expr tap_x = modulo(tap, wide) * dilation_w - left,
+                   tap_y = over(tap, wide) * dilation_h - top;
+        const Expr lies_in =
+            is_below(tap_x + x, in_w) && is_below(tap_y + y, over(in_pixels, in_w));
+        const Expr at = select(lies_in, (tap_y * in_w + tap_x) + (y * in_w + x), 0);
+        return select(lies_in,
+                      in(unsafe_promise_clamped(at, 0, in_pixels - 1),
+                         over(g, parts) * inputs + over(column, taps), sample),
+                      0.0f);
       });
     };
     BlockedSums sums(block_shape(rows), group_outputs, taps * inputs, part_chunks,
