@@ -5,6 +5,7 @@
 
 #include <array>
 #include <set>
+#include <string_view>
 
 namespace ballast::kernels::testing {
 namespace {
@@ -42,6 +43,9 @@ void expect_all_agree(MatmulConfig c, std::set<std::string>& tiles,
   const int64_t products = c.batch.empty() ? 1 : c.batch[0].extent;
   for (size_t i = 0; i < (is_simulated() ? 2 : std::size(kEpilogues)); ++i) {
     const Epilogue& epilogue = kEpilogues[i];
+    // Kernels of GPUs with all activations take a compiler for CPUs seconds: half of them.
+    const bool is_long = std::string_view(epilogue.activation) == "gelu_tanh";
+    if (device_class == DeviceClass::kGpu && is_long && c.transpose_a) continue;
     c.has_bias = epilogue.has_bias;
     c.activation = epilogue.activation;
     c.has_residual = epilogue.has_residual;
