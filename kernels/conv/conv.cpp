@@ -37,11 +37,6 @@ int64_t out_extent(int64_t in, int64_t before, int64_t after, int64_t kernel, in
   return room < 0 ? 0 : room / stride + 1;
 }
 
-Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
-Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(), c.out_w()}; }
-Shape w_shape(const ConvConfig& c) {
-  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
-}
 bool is_empty(const Shape& shape) { return elements_of(shape) == 0; }
 
 // Whether a CPU computes a product as one although a kernel over padded planes could, which holds

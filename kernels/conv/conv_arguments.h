@@ -11,6 +11,15 @@ namespace ballast::kernels {
 
 inline HostArg number(int64_t value) { return checked_int32(value); }
 
+// Of x, or dx, of y, or dy, and of the weights, or dw.
+inline Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
+inline Shape y_shape(const ConvConfig& c) {
+  return {c.batch, c.out_channels, c.out_h(), c.out_w()};
+}
+inline Shape w_shape(const ConvConfig& c) {
+  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
+}
+
 // stride_h, stride_w, top, left, dilation_h, dilation_w.
 std::vector<HostArg> conv_geometry(const ConvConfig& config);
 

@@ -33,11 +33,6 @@ Operand without_parts(Operand operand) {
   operand.strides.pop_back();
   return operand;
 }
-Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
-Shape y_shape(const ConvConfig& c) { return {c.batch, c.out_channels, c.out_h(), c.out_w()}; }
-Shape w_shape(const ConvConfig& c) {
-  return {c.out_channels, group_inputs(c), c.kernel_h, c.kernel_w};
-}
 Operand x_operand(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, x_shape(c));
 }

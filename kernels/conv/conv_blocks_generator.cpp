@@ -28,11 +28,6 @@ class BlocksGenerator : public WindowGenerator<Derived> {
  protected:
   Var g{"g"};
 
-  // Whether 0 <= at < end.
-  static Expr is_below(const Expr& at, const Expr& end) {
-    return cast<uint32_t>(at) < cast<uint32_t>(end);
-  }
-
   // tensor(x, y, c, n) where x and y lie in it, else 0.
   template <class Tensor>
   static Expr in_plane_or_zero(Tensor& tensor, const Expr& x, const Expr& y, const Expr& c,

@@ -8,7 +8,7 @@
 // A row ends with its half. Lanes before it have what lies before it, which no tap sees, and their
 // results are overwritten by the row before; the first row begins where the plane does.
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/lane_fold.h"
 #include "kernels/shuffle.h"
@@ -97,17 +97,12 @@ class PairsGenerator : public Generator<Derived> {
 
 class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
  public:
-  Input<int> images{"images"};  // of a work-group, which makes its windows once
-  Input<int> is_flipped{"is_flipped"};
-  Input<Buffer<float, 4>> weights{"weights"};  // (kx, ky, half, pair)
-  EpilogueInputs<2, 4> epilogue;               // its channel: (half, pair)
-  Output<Buffer<float, 4>> out{"out"};         // as in
+  DepthWindows<4> given;  // (kx, ky, half, pair); planes are images, of which it makes windows once
+  EpilogueInputs<2, 4> epilogue;        // its channel: (half, pair)
+  Output<Buffer<float, 4>> out{"out"};  // as in
 
   void generate() {
-    const auto weight = [&](int half) {
-      return weights(flipped_if(is_flipped, x, across()), flipped_if(is_flipped, y, across()), half,
-                     g);
-    };
+    const auto weight = [&](int half) { return given.weight(across(), x, y, {half, g}); };
     windows(l, x, y, g) = select(l < kHalf, weight(0), weight(1));
     row(l, v, g, n) = asking(row_of(in, v, n), in, v, l, n);
     // Column by column of taps, whose shifted rows and all sums are registers; a sum waits four
@@ -144,10 +139,10 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
   }
 
   void schedule() {
-    set_mins(in, out, weights);
+    set_mins(in, out, given.weights);
     set_pairs(in, 1, plane());
     set_pairs(out, 1, plane());
-    set_windows(weights);
+    set_windows(given.weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
     windows.compute_at(out, g).store_in(MemoryType::Stack).vectorize(l);
@@ -167,7 +162,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
   void tile(Stage stage) {
     stage.allow_race_conditions()
         .split(g, g, gi, pairs, TailStrategy::GuardWithIf)
-        .split(n, n, ni, images, TailStrategy::GuardWithIf)
+        .split(n, n, ni, given.planes, TailStrategy::GuardWithIf)
         .reorder({part.x, part.y, part.z, gi, ni, g, n})
         .vectorize(part.x)
         .unroll(part.y)

@@ -19,18 +19,14 @@ Expr promised(const Expr& at, Tensor& tensor, int dimension) {
   return unsafe_promise_clamped(at, 0, tensor.dim(dimension).extent() - 1);
 }
 
-// tensor(x, y, c, n) where x and y lie in it and `is_wanted`, else 0. Whether one lies there is one
-// comparison, of numbers without sign.
+// tensor(x, y, c, n) where x and y lie in it and `is_wanted`, else 0.
 template <class Tensor>
 Expr one_or_zero(Tensor& tensor, const Expr& x, const Expr& y, const Expr& c, const Expr& n,
                  const Expr& is_wanted) {
   const Expr width = tensor.dim(0).extent(), height = tensor.dim(1).extent();
-  const auto lies_in = [](const Expr& at, const Expr& extent) {
-    return cast<uint32_t>(at) < cast<uint32_t>(extent);
-  };
   const Expr value = tensor(clamp(x, 0, width - 1), clamp(y, 0, height - 1), promised(c, tensor, 2),
                             promised(n, tensor, 3));
-  return select(lies_in(x, width) && lies_in(y, height) && is_wanted, value, 0.0f);
+  return select(is_below(x, width) && is_below(y, height) && is_wanted, value, 0.0f);
 }
 
 // A total for every pixel of every plane.

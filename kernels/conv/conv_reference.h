@@ -1,7 +1,7 @@
-// What tests of convolutions share: shapes, the products that a convolution adds up, and bounds.
+// What tests of convolutions share: the products that a convolution adds up, and bounds.
 #pragma once
 
-#include "kernels/conv/conv.h"
+#include "kernels/conv/conv_arguments.h"
 #include "kernels/test_support.h"
 
 #include <limits>
@@ -9,14 +9,6 @@
 #include <vector>
 
 namespace ballast::kernels::testing {
-
-inline Shape x_shape(const ConvConfig& c) { return {c.batch, c.in_channels, c.height, c.width}; }
-inline Shape y_shape(const ConvConfig& c) {
-  return {c.batch, c.out_channels, c.out_h(), c.out_w()};
-}
-inline Shape w_shape(const ConvConfig& c) {
-  return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
-}
 
 // Calls f(offset in x, offset in w, offset in y) for every product of the convolution that does not
 // fall on padding.

@@ -24,6 +24,11 @@ inline Halide::Expr quick_over(const Halide::Expr& a, const Halide::Expr& b) {
   return unsafe_promise_clamped(Halide::cast<int>((Halide::cast<float>(a) + 0.5f) * of_one), 0, a);
 }
 
+// Whether 0 <= at < end: one comparison, of numbers without sign.
+inline Halide::Expr is_below(const Halide::Expr& at, const Halide::Expr& end) {
+  return Halide::cast<uint32_t>(at) < Halide::cast<uint32_t>(end);
+}
+
 template <class Derived>
 class WindowGenerator : public Halide::Generator<Derived> {
  public:

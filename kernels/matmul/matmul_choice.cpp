@@ -224,9 +224,13 @@ bool has_short_rows(const MatmulSide& side) {
   return side.stride == 1 && side.k_stride == side.extent && side.extent < kMatmulLanes;
 }
 
-bool can_read_directly(const MatmulSide& side, const MatmulTile& tile) {
-  if (tile.store == MatmulStore::kShortRows && has_short_rows(side)) return true;
+bool has_whole_panels(const MatmulSide& side, const MatmulTile& tile) {
   return side.stride == 1 && side.extent >= tile.lanes();
+}
+
+bool can_read_directly(const MatmulSide& side, const MatmulTile& tile) {
+  return has_whole_panels(side, tile) ||
+         (tile.store == MatmulStore::kShortRows && has_short_rows(side));
 }
 
 bool can_store(const MatmulProblem& p, const MatmulChoice& c) {
@@ -254,7 +258,7 @@ bool takes_bias(const MatmulTile& tile, bool swapped) {
 }
 
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
-  if (side.stride == 1 && side.extent >= tile.lanes()) return MatmulPack::kRows;
+  if (has_whole_panels(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
 }
 
