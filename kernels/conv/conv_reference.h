@@ -95,6 +95,23 @@ struct AllTotals {
   }
 };
 
+// y, dx and dw of one convolution against loops in double precision.
+inline void check(const ConvConfig& c) {
+  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2),
+                   dy = random_f32(y_shape(c), 3);
+  const auto [y, dx, dw] = AllTotals(c, x.as<float>(), w.as<float>(), dy.as<float>());
+  const int64_t taps = c.kernel_h * c.kernel_w;
+  for (DeviceClass d : device_classes()) {
+    const std::string what = class_name(d) + " " + name_of(c);
+    expect_near(run_plan(plan_conv2d(d, c, {}), {x, w}, dy.type).as<float>(), y.value, y.magnitude,
+                taps * c.in_channels / c.groups, "y of " + what);
+    expect_near(run_plan(plan_conv2d_input_grad(d, c), {dy, w}, x.type).as<float>(), dx.value,
+                dx.magnitude, taps * c.out_channels / c.groups, "dx of " + what);
+    expect_near(run_plan(plan_conv2d_weight_grad(d, c), {dy, x}, w.type).as<float>(), dw.value,
+                dw.magnitude, c.batch * c.out_h() * c.out_w(), "dw of " + what);
+  }
+}
+
 // Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
 // around x and dy, between the elements of dy where there are strides, and in windows of whole
 // phases. So NaN is a result as well where such a zero may meet what is not finite.
