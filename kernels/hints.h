@@ -15,6 +15,14 @@ inline Halide::Expr with_prefetch(const Halide::Expr& value, const Halide::Expr&
                                       Halide::Internal::Call::PureExtern);
 }
 
+// The same for a loop of multiply-adds whose sums fill the registers, of a vector or a scalar: the
+// request stands at the loop's end, as loads do not pass it. Its place is to be one of those read
+// and a number, or sums go through the stack nevertheless.
+inline Halide::Expr with_late_prefetch(const Halide::Expr& value, const Halide::Expr& element) {
+  return Halide::Internal::Call::make(value.type(), "ballast_late_prefetch", {value, element},
+                                      Halide::Internal::Call::PureExtern);
+}
+
 // `value`, which is stored as it is and past the caches: for whole vectors that begin where a cache
 // line does, of results that no cache would keep.
 inline Halide::Expr streamed(const Halide::Expr& value) {
@@ -28,9 +36,9 @@ inline Halide::Expr streamed(const Halide::Expr& value) {
 // on a Zen 3, 5x5 of 16 to 6 channels 1.15).
 inline std::string steps_of_tile(int vectors) { return vectors == 1 ? "steps_by_fours" : "steps"; }
 
-// The name of a Func of a GPU's work-group of which each work-item computes and reads `count` values
-// alone, a power of two: in registers. They are its innermost dimensions; Halide would give every
-// item room for all of the group.
+// The name of a Func of a GPU's work-group of which each work-item computes and reads `count`
+// values alone, a power of two: in registers. They are its innermost dimensions; Halide would give
+// every item room for all of the group.
 inline std::string of_item(const std::string& name, int count) {
   return name + "_of_item_" + std::to_string(count);
 }

@@ -66,29 +66,37 @@ void access_whole_vectors(std::string& text, int lanes) {
   }
 }
 
-// "x = ballast_prefetch(value, element);" becomes "x = value;", and the access that was `element` a
-// request for its memory, where the compiler makes code for this CPU and not for a simulator.
-void prefetch_elements(std::string& text) {
-  constexpr std::string_view kCall = "ballast_prefetch(";
+// Where the line begins that closes the block of `at`.
+size_t end_of_block(const std::string& text, size_t at) {
+  for (int depth = 0; text[at] != '}' || depth-- > 0; ++at) depth += text[at] == '{';
+  return text.rfind('\n', at) + 1;
+}
+
+// "x = CALLvalue, element);" becomes "x = value;", and the access that was `element` a request for
+// its memory, where it was or at the end of its block; where the compiler makes code for this CPU
+// and not for a simulator.
+void prefetch_elements(std::string& text, std::string_view call, bool is_late) {
   constexpr std::string_view kMacro =
       "#if defined(__x86_64__) || defined(__aarch64__)\n"
       "#define PREFETCH(pointer) __builtin_prefetch((const void*)(size_t)(pointer))\n"
       "#else\n#define PREFETCH(pointer)\n#endif\n";
-  if (text.find(kCall) != std::string::npos) text.insert(0, kMacro);
-  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
-    const size_t value = at + kCall.size(), comma = text.find(", ", value);
+  if (text.find(call) != std::string::npos) text.insert(0, kMacro);
+  for (size_t at = 0; (at = text.find(call, at)) != std::string::npos;) {
+    const size_t value = at + call.size(), comma = text.find(", ", value);
     const size_t close = text.find(");\n", comma);
     const std::string element = text.substr(comma + 2, close - comma - 2);
     text.replace(at, close + 1 - at, text.substr(value, comma - value));
     const std::string declared = " " + element + " = ";
     const size_t found = text.rfind(declared, at), access = found + declared.size();
-    // "*(type*)(place)", or "((type *)base)[place]" where Halide knows that it is aligned
-    const bool is_access =
-        found != std::string::npos && (text[access] == '*' || text[access] == '(');
-    if (!is_access) continue;
-    const size_t line = text.rfind('\n', found) + 1;
-    text.insert(text.find(";\n", line), ")");
-    text.replace(line, access - line, "PREFETCH(&");
+    if (found == std::string::npos) continue;
+    const size_t line = text.rfind('\n', found) + 1, end = text.find(";\n", line);
+    // "*(type*)(place)", or "((type *)base)[place]" where Halide knows that it is aligned; late
+    // "base[place]" of a scalar too
+    const bool is_vector = text[access] == '*' || text[access] == '(';
+    if (!is_vector && !(is_late && text[end - 1] == ']')) continue;
+    const std::string request = fmt::format("PREFETCH(&{});\n", text.substr(access, end - access));
+    text.erase(line, end + 2 - line);
+    text.insert(is_late ? end_of_block(text, line) : line, request);
     at = line;
   }
 }
@@ -284,13 +292,15 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   name_lanes(text);
   join_parts(text);
   for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
-  prefetch_elements(text);
+  prefetch_elements(text, "ballast_prefetch(", false);
   stream_values(text);
   if (rules.streams) stream_results(text);
   define_streams(text);
   take_lanes(text);
   define_functions(text);
   if (rules.direct_access) split_places(text, rules.direct_stack);
+  // Of places that were split as those of the loads beside them.
+  prefetch_elements(text, "ballast_late_prefetch(", true);
   unroll_by_fours(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   ask_for_registers(text);

@@ -247,8 +247,8 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({2, 96, 14, 14}, 64, 3, 1, 1));
   // Windows of more taps than a chunk has, then rows of more.
   check(make({1, 2, 25, 27}, 64, 20));
-  ConvConfig wide = make({1, 2, 4, 330}, 64, 3);
-  wide.kernel_w = 300;
+  ConvConfig wide = make({1, 2, 4, 810}, 64, 3);
+  wide.kernel_w = 780;
   check(wide);
 }
 

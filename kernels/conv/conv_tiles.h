@@ -7,7 +7,7 @@
 namespace ballast::kernels {
 
 constexpr int kTilesPixels = 216;  // of a block, in whole tiles
-constexpr int kTilesTaps = 512;    // of a chunk
+constexpr int kTilesTaps = 768;    // of a chunk
 
 // Pixels of a row of results that a tile takes side by side where their channels fill just a
 // vector: a part of `out_w` that there is a kernel for, or 1.

@@ -84,6 +84,7 @@ class ConvTiles : public Generator<ConvTiles> {
   }
 
  private:
+  static constexpr int kAhead = 32;                    // steps, for whose x a tile asks
   int rows() const { return int(pixels) / int(row); }  // of a tile
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
   Expr panel_of(const Expr& which) const { return which / blocks; }
@@ -100,7 +101,7 @@ class ConvTiles : public Generator<ConvTiles> {
     base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w +
                  select(images == 1, 0, of_all / plane_pixels * image);
     const RDom fill(0, chunk_w, 0, chunk_h, 0, select(is_point(), 0, chunk_channels), "fill");
-    place(t, cx, cy, cc) = undef<int>();
+    place(t, cx, cy, cc) = 0;
     place(fill.x + chunk_w * (fill.y + chunk_h * fill.z), cx, cy, cc) =
         (cx * chunk_w + fill.x) * step_w + (cy * chunk_h + fill.y) * step_h +
         (cc * chunk_channels + fill.z) * plane;
@@ -114,19 +115,28 @@ class ConvTiles : public Generator<ConvTiles> {
     chunks = RDom(0, parts(kernel_w, chunk_w), 0, parts(kernel_h, chunk_h), 0,
                   parts(group_channels, chunk_channels), "chunks");
     steps = RDom(0, chunk_w * chunk_h * chunk_channels, steps_of_tile(vectors));
-    steps.where(steps < left(kernel_w, chunk_w, cx) * left(kernel_h, chunk_h, cy) *
-                            left(group_channels, chunk_channels, cc));
+    const Expr taps = left(kernel_w, chunk_w, cx) * left(kernel_h, chunk_h, cy) *
+                      left(group_channels, chunk_channels, cc);
+    steps.where(steps < taps);
     const Expr first = cx * chunk_w + kernel_w * (cy * chunk_h + kernel_h * (cc * chunk_channels));
     // A single tap's places are multiples, however many channels its one chain has.
-    const Expr from_first =
-        select(is_point(), steps * plane,
-               place(unsafe_promise_clamped(steps, 0, kTilesTaps - 1), cx, cy, cc));
-    const Expr start = unsafe_promise_clamped(base(q / row, p), 0, 1 << 30),
-               along = unsafe_promise_clamped(from_first, 0, 1 << 30);
+    const auto from_first = [&](const Expr& step) {
+      return unsafe_promise_clamped(
+          select(is_point(), step * plane,
+                 place(unsafe_promise_clamped(step, 0, kTilesTaps + kAhead - 1), cx, cy, cc)),
+          0, 1 << 30);
+    };
+    const Expr start = unsafe_promise_clamped(base(q / row, p), 0, 1 << 30);
+    const auto x_at = [&](const Expr& step) { return in(start, q % row, from_first(step), g, n); };
+    // Tiles of many lanes wait for x, of windows that lie apart. The last steps ask for the first
+    // tap's again.
+    const bool asks = vectors == 4 && row == 1;
+    const Expr asking = with_late_prefetch(x_at(steps), x_at(steps + kAhead)),
+               pixel = asks ? select(v == 0, asking, x_at(steps)) : x_at(steps);
     product(l, v, q, p, g, n, cx, cy, cc) = 0.0f;
-    product(l, v, q, p, g, n, cx, cy, cc) = fma_f32(
-        in(start, q % row, along, g, n), weights(l, v, first + steps, g * panels + panel_of(p)),
-        product(l, v, q, p, g, n, cx, cy, cc));
+    product(l, v, q, p, g, n, cx, cy, cc) =
+        fma_f32(pixel, weights(l, v, first + steps, g * panels + panel_of(p)),
+                product(l, v, q, p, g, n, cx, cy, cc));
     total(l, v, q, p, g, n) = 0.0f;
     total(l, v, q, p, g, n) = strict_float(total(l, v, q, p, g, n) +
                                            product(l, v, q, p, g, n, chunks.x, chunks.y, chunks.z));
@@ -196,8 +206,8 @@ class ConvTiles : public Generator<ConvTiles> {
     product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
     product.update().specialize(is_point());
     base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, rows()).unroll(q);
-    place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps);
-    place.never_partition_all();
+    place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps + kAhead);
+    place.vectorize(t, kLanes).never_partition_all();
     place.update().never_partition_all();
   }
 
