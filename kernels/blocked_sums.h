@@ -7,6 +7,7 @@
 // over the steps, upwards and started at +0, as in every product's kernel.
 #pragma once
 
+#include "kernels/blocks.h"
 #include "kernels/fma.h"
 #include "kernels/hints.h"
 
@@ -23,8 +24,8 @@ namespace ballast::kernels {
 // that an item may use, 0: as many as the compiler likes.
 struct BlockShape {
   int across, down, wide, high, steps, unrolled, registers;
-  static constexpr int kSide = 4;    // of a square
-  static constexpr int kSteps = 16;  // of operands that are read one by one
+  static constexpr int kSide = 4;             // of a square
+  static constexpr int kSteps = kBlockSteps;  // of operands that are read one by one
   // Those that let a unit of an H100 hold two groups of 256 items.
   static constexpr int kRegisters = 128;
   int columns() const { return across * wide * kSide; }

@@ -14,8 +14,8 @@ struct Block {
 };
 constexpr std::array<Block, 3> kBlocks = {{{128, 1}, {64, 1.25}, {32, 1.7}}};
 
-// Steps that a group has in local memory at a time where it reads operands one by one (BlockShape).
-constexpr int64_t kBlockSteps = 16;
+// Steps that a group has in local memory at a time where it reads operands one by one.
+constexpr int kBlockSteps = 16;
 
 // Groups that a GPU computes at a time without one waiting for another, more or less.
 constexpr int64_t kBlockUnits = 132;

@@ -74,13 +74,13 @@ bool is_plane_phases_input_grad(const ConvConfig& c) {
   if (outputs < kTileChannels || inputs < kLeastChannels || c.out_h() == 0 || c.out_w() == 0) {
     return false;
   }
-  if (8 * outputs < 7 * ceil_div(outputs, kTileChannels) * kTileChannels) return false;
+  if (!fills_tiles(outputs, kTileChannels)) return false;
   const Axes axes(c);
   if (axes.rows.has_empty || axes.columns.has_empty) return false;
   if (most_taps(c) > kPhaseTaps) return false;
   const Cut cut = cut_rows(c, axes);
   // Where more is computed for the gaps between rows, conv_tiles is as fast.
-  return cut.rows > 0 && 27 * c.height * c.width / 4 >= 25 * cut.blocks * cut.tiles * kTilePixels;
+  return cut.rows > 0 && has_few_gaps(c.height * c.width / 4, cut.blocks * cut.tiles * kTilePixels);
 }
 
 Plan plan_conv2d_input_grad_plane_phases(const ConvConfig& c) {

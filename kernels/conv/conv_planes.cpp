@@ -93,9 +93,8 @@ int64_t least_taps() { return has_wide_units() ? 208 : 96; }
 Cut cut_problem(const ConvProblem& p) {
   constexpr int64_t kLeastGroups = 8;
   const auto& [pixel_lanes, channel_lanes] = tiles_of_cpu();
-  const int64_t computed = channel_lanes.count(p) * channel_lanes.channels;
-  if (p.outputs >= channel_lanes.channels && 8 * p.outputs >= 7 * computed && p.window() > 1 &&
-      p.taps() >= least_taps()) {
+  if (p.outputs >= channel_lanes.channels && fills_tiles(p.outputs, channel_lanes.channels) &&
+      p.window() > 1 && p.taps() >= least_taps()) {
     const Cut cut = cut_problem(p, channel_lanes);
     const bool has_vectors = written(p, cut).width >= kLanes;
     const int64_t groups = cut.blocks * cut.parts * p.batch * p.groups;
@@ -116,9 +115,8 @@ bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
   constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96, kLeastChannels = 192;  // of 1x1
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.outputs, pixels);
-  const bool is_filled = 8 * p.outputs >= 7 * ceil_div(p.outputs, tile.lanes()) * tile.lanes();
   const bool is_fast = tile.is_fast() || row_of_tile(p.outputs, p.out_h, p.out_w, p.stride_w) > 1;
-  if (!is_filled || !is_fast) return false;
+  if (!fills_tiles(p.outputs, tile.lanes()) || !is_fast) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
   };
@@ -128,7 +126,7 @@ bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
   const bool is_pixel = p.window() == 1;
   if (!is_padded) return p.taps() >= (is_pixel ? kLeastChannels : kLeastTaps);
   return p.taps() >= kLeastPaddedTaps &&
-         25 * cut.blocks * cut.tiles * cut.tile->pixels > 27 * pixels;
+         !has_few_gaps(pixels, cut.blocks * cut.tiles * cut.tile->pixels);
 }
 
 bool is_taken(const ConvProblem& p) {

@@ -25,6 +25,13 @@ ConvProblem forward_problem(const ConvConfig& config);
 // dx as the convolution of dy with the window flipped. Without strides.
 ConvProblem input_grad_problem(const ConvConfig& config);
 
+// Whether so many channels fill most of the lanes of the tiles that are computed for them.
+inline bool fills_tiles(int64_t channels, int64_t of_tile) {
+  return 8 * channels >= 7 * ceil_div(channels, of_tile) * of_tile;
+}
+// Whether most pixels that are computed from padded planes are some, and not the gaps between rows.
+inline bool has_few_gaps(int64_t useful, int64_t computed) { return 27 * useful >= 25 * computed; }
+
 // How the tiles of output channels of a block are shared out: among as many parts as it takes for
 // eight work-groups, where there are `groups` without that.
 struct ChannelParts {
