@@ -19,6 +19,18 @@ const char* const kIdParameters =
 
 namespace {
 
+// What stands before a function that is called. Clang lets a function of which it does not know
+// that it has vectors of 512 bits do without: it makes two of 256 of each.
+constexpr struct {
+  const char* name = "BALLAST_CALLED";
+  const char* definition =
+      "#if defined(__AVX512F__)\n"
+      "#define BALLAST_CALLED __attribute__((noinline, min_vector_width(512)))\n"
+      "#else\n"
+      "#define BALLAST_CALLED __attribute__((noinline))\n"
+      "#endif\n";
+} kCalled;
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 }  // namespace
@@ -240,8 +252,8 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
   // Inlined, the constants that one kernel keeps out of its loops would hold registers in the loops
   // of all. Not every OpenCL takes a barrier in a function that is called.
   text_ += fmt::format("static {} void {}({}{}",
-                       function.needs_one_item_groups ? "inline" : "__attribute__((noinline))",
-                       function.name, kIdParameters, function.parameters.empty() ? "" : ", ");
+                       function.needs_one_item_groups ? "inline" : kCalled.name, function.name,
+                       kIdParameters, function.parameters.empty() ? "" : ", ");
   add_text(Rewritten(match[2]));
   text_ += ") ";
   add_text(body);
@@ -260,7 +272,7 @@ std::string StitchUnit::text() const {
     typedefs +=
         fmt::format("typedef {0} __attribute__((may_alias)) {1}{0};\n", type, kAliasingPrefix);
   }
-  return typedefs + text_;
+  return typedefs + kCalled.definition + text_;
 }
 
 const KernelFunction& StitchUnit::kernel(const Source& source, const std::string& entry) const {
