@@ -3,6 +3,7 @@ foreach(bytes 1 2 4 8)
   ballast_kernel(copy_${bytes} GENERATOR copy_region PARAMS bytes=${bytes})
   ballast_kernel(fill_${bytes} GENERATOR fill_region PARAMS bytes=${bytes})
 endforeach()
+ballast_kernel(copy_4_streams GENERATOR copy_region CLASSES cpu PARAMS bytes=4 streams=true)
 # By the size of elements and the sides of blocks.
 foreach(row 1:16 2:16 4:16 4:8 8:8)
   string(REPLACE ":" ";" row ${row})

@@ -129,14 +129,14 @@ int64_t choose_lanes(const Move& move) {
 constexpr int64_t kGroupBytes = 128 << 10;
 
 // A work-group takes part of the first three loops. Where that is little, the longest of the others
-// comes second.
+// comes third: what lies together in the result is written together.
 void fill_groups(Move& move) {
   if (move.extents.size() <= 3) return;
   const int64_t bytes = static_cast<int64_t>(move.bytes) * move.extents[0] * move.extents[1];
   if (bytes * move.extents[2] >= kGroupBytes) return;
   const auto longest = std::max_element(move.extents.begin() + 3, move.extents.end());
-  if (*longest <= move.extents[1]) return;
-  for (auto d = static_cast<size_t>(longest - move.extents.begin()); d > 1; --d) {
+  if (*longest <= move.extents[2]) return;
+  for (auto d = static_cast<size_t>(longest - move.extents.begin()); d > 2; --d) {
     move.swap_loops(d, d - 1);
   }
 }
@@ -160,8 +160,8 @@ int64_t last_offset(const Move& move, const View& view) {
 }
 
 void call(Recorder& recorder, const Move& move, const std::string& family,
-          std::vector<HostArg> args) {
-  const std::string kernel = family + std::to_string(move.bytes);
+          std::vector<HostArg> args, const char* variant = "") {
+  const std::string kernel = family + std::to_string(move.bytes) + variant;
   for (const View* view : {&move.from, &move.to}) checked_int32(last_offset(move, *view), kernel);
   args.emplace_back(checked_int32(move.to.offset, kernel));
   args.emplace_back(operand_of(move, {move.to.slot, 0, move.to.strides}));
@@ -194,6 +194,22 @@ Operand flat_operand(const Move& move, const View& view) {
 struct Sides {
   int64_t p = 0, q = 0;
 };
+
+// Whether a result of rows in vectors is large, also beside what is read for it, and every vector a
+// cache line of its own.
+bool has_streamed_rows(const Move& move) {
+  bool is_aligned = move.device_class == DeviceClass::kCpu && move.bytes == 4 &&
+                    move.from.strides[0] != 0 && move.to.offset % kLanes == 0 &&
+                    move.extents[0] % kLanes == 0;
+  int64_t read = 4, written = 4;
+  for (size_t d = 0; d < move.extents.size(); ++d) {
+    is_aligned = is_aligned && (d == 0 || move.to.strides[d] % kLanes == 0);
+    written *= move.extents[d];
+    if (move.from.strides[d] != 0) read *= move.extents[d];
+  }
+  return is_aligned && written >= streamed_move_bytes() &&
+         read + written >= 2 * streamed_move_bytes();
+}
 
 // Whether a transposed move's result is large, and every vector of it a cache line of its own.
 bool is_streamed(const Move& move, Sides sides) {
@@ -312,7 +328,8 @@ void record_part(Recorder& recorder, Move move) {
   if (has_vectors && move.device_class == DeviceClass::kCpu) fill_groups(move);
   std::vector<HostArg> args{operand_of(move, move.from)};
   for (HostArg& chunk : choose_chunks(move, has_vectors)) args.push_back(std::move(chunk));
-  call(recorder, move, "copy_", std::move(args));
+  const bool streams = has_vectors && has_streamed_rows(move);
+  call(recorder, move, "copy_", std::move(args), streams ? "_streams" : "");
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ const Part kParts[] = {
     {{2, 31, 135}, {{0, 30, 0}, {1, -1, 1}}, {2, 31, 135}},
     {{1, 13, 1, 144}, {{0, 0, 0, 143}, {1, 1, 1, -1}}, {1, 13, 1, 144}},
     {{5, 1, 164}, {{0, 0, 0}, {1, 1, 1}}, {5, 1, 148}},
+    // Whole lines past the caches.
+    {{1060, 1040}, {{16, 1039}, {1, -1}}, {1032, 1024}},
+    {{1032, 2060}, {{1031, 5}, {-1, 2}}, {1032, 1024}},
 };
 
 // PoCL compiles a kernel once more for each size of a GPU's work-groups: what those are for short
