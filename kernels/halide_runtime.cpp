@@ -107,9 +107,9 @@ class Sources {
   // known by its content: that of a freed one may have made room for another.
   device::SourcePtr find(std::string_view module, const char* entry, const SourceRules& rules) {
     const XXH128_hash_t hash = XXH3_128bits(module.data(), module.size());
-    const std::string key =
-        fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{:d}", hash.high64, hash.low64, entry,
-                    rules.may_alias, rules.direct_access, rules.direct_stack, rules.streams);
+    const std::string key = fmt::format("{:016x}{:016x}{}{:d}{:d}{:d}{:d}{:d}", hash.high64,
+                                        hash.low64, entry, rules.may_alias, rules.direct_access,
+                                        rules.direct_stack, rules.streams, rules.hides_strides);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto found = by_kernel_.find(key);

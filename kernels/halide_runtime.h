@@ -51,6 +51,9 @@ struct SourceRules {
   // Whole vectors of the results go past the caches, unless what a call passes over fits into the
   // last one. For results of 4-byte elements whose vectors are cache lines: see streaming.h.
   bool streams = false;
+  // The distance of a vector's elements stays unknown to the compiler where a sink makes it a
+  // constant: of one it knows, LLVM gathers quarters and halves, and single elements.
+  bool hides_strides = false;
 };
 
 // For kernels whose outputs are never the buffers of inputs: values stay in registers. For those of

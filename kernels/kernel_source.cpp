@@ -244,6 +244,29 @@ void join_parts(std::string& text) {
   }
 }
 
+// SourceRules::hides_strides: "_name * (int16)(0, 1, ...", where _name is an argument, by a
+// variable that the kernel begins with.
+void hide_strides(std::string& text) {
+  constexpr std::string_view kRamp = " * (int16)(0, 1, ", kHidden = "_hidden";
+  constexpr std::string_view kMacro =
+      "#if defined(__x86_64__) || defined(__aarch64__)\n"
+      "#define HIDE(number) __asm__(\"\" : \"+r\"(number))\n"
+      "#else\n#define HIDE(number)\n#endif\n";
+  std::set<std::string> names;
+  for (size_t at = 0; (at = text.find(kRamp, at)) != std::string::npos; at += kRamp.size()) {
+    const size_t name = text.rfind(' ', at - 1) + 1;
+    if (text[name] != '_' || std::isdigit(text[name + 1]) != 0) continue;
+    names.insert(text.substr(name, at - name));
+    text.insert(at, kHidden);
+  }
+  if (names.empty()) return;
+  const size_t body = text.find("{\n", text.rfind("__kernel void ")) + 2;
+  for (const std::string& name : names) {
+    text.insert(body, fmt::format(" int {0}{1} = {0};\n HIDE({0}{1});\n", name, kHidden));
+  }
+  text.insert(0, kMacro);
+}
+
 // Loops that hints.h names so.
 void unroll_by_fours(std::string& text) {
   constexpr std::string_view kLoop = "for (int ", kByFours = "_by_fours";
@@ -302,6 +325,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   // Of places that were split as those of the loads beside them.
   prefetch_elements(text, "ballast_late_prefetch(", true);
   unroll_by_fours(text);
+  if (rules.hides_strides) hide_strides(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");
   ask_for_registers(text);
   return text;

@@ -39,6 +39,7 @@ std::vector<Case> softmax_rows() {
       {"softmax_16x196x196", "softmax", last, {scores}},
       {"softmax_odd_509x1009", "softmax", last, {f32({509, 1009})}},
       {"softmax_64x50257", "softmax", last, {vocabulary}},
+      {"softmax_100000x10", "softmax", last, {f32({100000, 10})}},
       {"log_softmax_1024", "log_softmax", last, {matrix}},
       {"log_softmax_64x50257", "log_softmax", last, {vocabulary}},
       softmax_chain("softmax_4096x1024", large),

@@ -16,7 +16,9 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   if (view.outer * view.inner == 0) return {};
   if (view.axis == 0) fail(Code::kInvalidArgument, "[{}] the axis has no elements", kind);
   const bool is_rows = view.inner == 1;
-  Recorder recorder;
+  SourceRules rules;
+  rules.hides_strides = is_rows;
+  Recorder recorder(rules);
   // A vector of a CPU, or enough for a GPU's work-group; shorter rows lie across.
   const int64_t shortest = device_class == DeviceClass::kCpu ? kLanes : 32;
   if (is_rows && view.axis >= shortest) {

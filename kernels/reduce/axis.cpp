@@ -25,6 +25,7 @@ SourceRules AxisView::rules() const {
   SourceRules rules = kNoAliases;
   rules.streams =
       is_rows_ && should_stream(device_class_, split_.outer, split_.axis, kStreamedRowsBytes);
+  rules.hides_strides = !is_rows_;
   return rules;
 }
 

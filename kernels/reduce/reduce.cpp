@@ -152,7 +152,9 @@ Plan plan_rows_by_lane(const Reduction& reduction, const AxisSplit& view, float 
   const std::string kernel =
       fmt::format("reduce_rows_by_lane_{}_{}", reduction.kind, name_of(reduction.dtype));
   const int64_t vectors = rows_per_group(view.axis * kLanes, ceil_div(view.outer, kLanes));
-  Recorder recorder;
+  SourceRules rules;
+  rules.hides_strides = true;
+  Recorder recorder(rules);
   recorder.call(
       kernel, reduction.device_class,
       {dense_operand(0, reduction.dtype, {view.elements()}), checked_int32(vectors), divisor,

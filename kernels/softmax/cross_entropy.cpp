@@ -10,7 +10,7 @@ Plan plan_softmax_cross_entropy(DeviceClass device_class, int64_t batch, int64_t
   if (classes < 1) device::fail(device::Code::kInvalidArgument, "[{}] there are no classes", op);
   const AxisView view(device_class, {batch, classes}, 1);
   const std::string kernel = op + "_" + view.layout();
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(kernel, device_class,
                 {view.tensor(0), view.per_line(1, DType::kI32), smoothing, view.rows_per_group(),
                  view.per_line(2)});
@@ -25,7 +25,7 @@ Plan plan_softmax_cross_entropy_grad(DeviceClass device_class, int64_t batch, in
   const bool is_cached =
       device_class == DeviceClass::kCpu && view.is_rows() && view.length() <= kLongestCachedRow;
   if (is_cached) kernel += "_cached";
-  Recorder recorder(kNoAliases);
+  Recorder recorder(view.rules());
   recorder.call(kernel, device_class,
                 {view.per_line(0), view.tensor(1), view.per_line(2, DType::kI32), smoothing,
                  view.rows_per_group(), view.tensor(3)});
