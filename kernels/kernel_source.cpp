@@ -66,6 +66,11 @@ void access_whole_vectors(std::string& text, int lanes) {
   }
 }
 
+constexpr std::string_view kPrefetchMacro =
+    "#if defined(__x86_64__) || defined(__aarch64__)\n"
+    "#define PREFETCH(pointer) __builtin_prefetch((const void*)(size_t)(pointer))\n"
+    "#else\n#define PREFETCH(pointer)\n#endif\n";
+
 // Where the line begins that closes the block of `at`.
 size_t end_of_block(const std::string& text, size_t at) {
   for (int depth = 0; text[at] != '}' || depth-- > 0; ++at) depth += text[at] == '{';
@@ -76,11 +81,7 @@ size_t end_of_block(const std::string& text, size_t at) {
 // its memory, where it was or at the end of its block; where the compiler makes code for this CPU
 // and not for a simulator.
 void prefetch_elements(std::string& text, std::string_view call, bool is_late) {
-  constexpr std::string_view kMacro =
-      "#if defined(__x86_64__) || defined(__aarch64__)\n"
-      "#define PREFETCH(pointer) __builtin_prefetch((const void*)(size_t)(pointer))\n"
-      "#else\n#define PREFETCH(pointer)\n#endif\n";
-  if (text.find(call) != std::string::npos) text.insert(0, kMacro);
+  if (text.find(call) != std::string::npos) text.insert(0, kPrefetchMacro);
   for (size_t at = 0; (at = text.find(call, at)) != std::string::npos;) {
     const size_t value = at + call.size(), comma = text.find(", ", value);
     const size_t close = text.find(");\n", comma);
@@ -98,6 +99,24 @@ void prefetch_elements(std::string& text, std::string_view call, bool is_late) {
     text.erase(line, end + 2 - line);
     text.insert(is_late ? end_of_block(text, line) : line, request);
     at = line;
+  }
+}
+
+// "x = ballast_ask_NAME(value, index);" becomes "x = value;", and a request for the memory of NAME
+// from the index, or its first lane, on, unless results go past the caches.
+void prefetch_results(std::string& text, bool streams) {
+  constexpr std::string_view kCall = "ballast_ask_";
+  if (text.find(kCall) != std::string::npos && !streams) text.insert(0, kPrefetchMacro);
+  for (size_t at = 0; (at = text.find(kCall, at)) != std::string::npos;) {
+    const size_t name = at + kCall.size(), open = text.find('(', name);
+    const size_t comma = text.find(", ", open), close = text.find(");\n", comma);
+    const std::string result = text.substr(name, open - name);
+    const std::string index = text.substr(comma + 2, close - comma - 2);
+    const bool is_vector = declared_at(text, at).type.back() == '6';
+    text.replace(at, close + 1 - at, text.substr(open + 1, comma - open - 1));
+    if (streams) continue;
+    text.insert(text.rfind('\n', at) + 1,
+                fmt::format(" PREFETCH(_{} + {}{});\n", result, index, is_vector ? ".s0" : ""));
   }
 }
 
@@ -316,6 +335,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   join_parts(text);
   for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
   prefetch_elements(text, "ballast_prefetch(", false);
+  prefetch_results(text, rules.streams);
   stream_values(text);
   if (rules.streams) stream_results(text);
   define_streams(text);

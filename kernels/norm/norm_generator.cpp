@@ -75,7 +75,8 @@ class LayerNorm : public AxisGenerator<LayerNorm> {
     Func mean("line_mean"), rstd("line_rstd");
     mean(nest.row) = strict_float(total[0] / count);
     const Expr distance = is_rms ? value : value - mean(nest.row);
-    Fold squares(nest, "squares", {{FoldKind::kSum, strict_float(distance * distance)}});
+    const Expr square = with_row_of(nest, y, strict_float(distance * distance));
+    Fold squares(nest, "squares", {{FoldKind::kSum, square}});
     rstd(nest.row) = inverse_root(squares[0] / count + epsilon);
     Expr result = strict_float(distance * rstd(nest.row) * gamma(nest.r));
     if (!is_rms) result = strict_float(result + (*beta_)(nest.r));

@@ -24,7 +24,7 @@ Plan plan_softmax_cross_entropy_grad(DeviceClass device_class, int64_t batch, in
   std::string kernel = std::string("softmax_cross_entropy_grad_") + view.layout();
   const bool is_cached =
       device_class == DeviceClass::kCpu && view.is_rows() && view.length() <= kLongestCachedRow;
-  if (is_cached) kernel += "_cached";
+  if (is_cached) kernel += view.rules().streams ? "_cached_streams" : "_cached";
   Recorder recorder(view.rules());
   recorder.call(kernel, device_class,
                 {view.per_line(0), view.tensor(1), view.per_line(2, DType::kI32), smoothing,

@@ -49,6 +49,7 @@ class CrossEntropy : public AxisGenerator<CrossEntropy> {
 class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
  public:
   GeneratorParam<bool> is_cached{"is_cached", false};
+  GeneratorParam<bool> streams{"streams", false};  // the result goes past the caches
   Input<Buffer<>> dloss{"dloss", Float(32)};
   Input<Buffer<>> logits{"logits", Float(32)};
   Input<Buffer<>> labels{"labels", Int(32)};
@@ -66,9 +67,12 @@ class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
     AxisNest nest = make_nest();
     Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
     Func e("e"), scale("scale"), bias("bias");
-    const Expr logit = logits(nest.at(nest.r));
-    e(nest.at_vars()) =
-        with_next_row(nest, exp_of_negative(logit - peak[0]), logit, logits.dim(1).extent());
+    const Expr logit = logits(nest.at(nest.r)), own = exp_of_negative(logit - peak[0]);
+    const auto with_next = [&](const Expr& value) {
+      return with_next_row(nest, value, logit, logits.dim(1).extent());
+    };
+    const bool asks_last = is_cached && !streams;  // as softmax does
+    e(nest.at_vars()) = asks_last ? with_row_of(nest, dlogits, own) : with_next(own);
     const Expr exponential = e(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, exponential}});
     const Expr label = labels(nest.place());
@@ -76,8 +80,9 @@ class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
     scale(nest.place_vars()) = select(is_valid, 1.0f / total[0], Expr(NAN));
     bias(nest.place_vars()) = smoothing / cast<float>(nest.length);
     const Expr target = select(nest.r == label, 1.0f - smoothing, 0.0f) + bias(nest.place());
-    dlogits(nest.at_vars()) =
+    const Expr result =
         strict_float((exponential * scale(nest.place()) - target) * dloss(nest.place()));
+    dlogits(nest.at_vars()) = asks_last ? with_next(result) : result;
     AxisSchedule schedule = make_schedule(nest, dlogits, rows_per_group);
     schedule.keep(peak);
     if (is_cached) schedule.keep_row(e, kLongestCachedRow);

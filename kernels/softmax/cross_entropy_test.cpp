@@ -95,6 +95,7 @@ TEST(CrossEntropy, MatchesDouble) {
   }
   check(is_too_large(3 * 5001) ? 1 : 3, 5001, 3, false);
   if (!is_too_large(33 * 1001)) check(33, 1001, 3, false);
+  if (!is_too_large(2050 * 1024)) check(2050, 1024, 3, false);  // past the caches
 }
 
 TEST(CrossEntropy, SmoothsLabels) {

@@ -31,6 +31,8 @@ foreach(op softmax softmax_cross_entropy_grad)
   string(REPLACE softmax_cross cross generator ${op})
   ballast_kernel(${op}_rows_cached GENERATOR ${generator} CLASSES cpu
                  PARAMS layout=rows is_cached=true)
+  ballast_kernel(${op}_rows_cached_streams GENERATOR ${generator} CLASSES cpu
+                 PARAMS layout=rows is_cached=true streams=true)
 endforeach()
 
 ballast_oclgrind_filter(CrossEntropy.M* CrossEntropy.Smooths* CrossEntropy.Labels* Softmax.M*)

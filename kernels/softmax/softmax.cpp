@@ -10,7 +10,7 @@ Plan plan_softmax(DeviceClass device_class, const std::string& op, const Shape& 
   std::string kernel = op + "_" + view.short_layout();
   const bool is_cached = device_class == DeviceClass::kCpu && op == "softmax" && view.is_rows() &&
                          !view.is_short() && view.length() <= kLongestCachedRow;
-  if (is_cached) kernel += "_cached";
+  if (is_cached) kernel += view.rules().streams ? "_cached_streams" : "_cached";
   Recorder recorder(view.rules());
   recorder.call(kernel, device_class, {view.tensor(0), view.rows_per_group(), view.tensor(1)});
   return recorder.finish();

@@ -14,6 +14,7 @@ class Softmax : public AxisGenerator<Softmax> {
  public:
   GeneratorParam<bool> is_log{"is_log", false};
   GeneratorParam<bool> is_cached{"is_cached", false};
+  GeneratorParam<bool> streams{"streams", false};  // the result goes past the caches
   Input<Buffer<>> in{"in", Float(32)};
   Input<int> rows_per_group{"rows_per_group"};
   Output<Buffer<>> out{"out", Float(32)};
@@ -23,14 +24,24 @@ class Softmax : public AxisGenerator<Softmax> {
   void generate() {
     AxisNest nest = make_nest();
     const Expr x = in(nest.at(nest.r));
-    SoftmaxLine line(nest, "softmax", x, is_log, [&](const Expr& value) {
-      return with_next_row(nest, value, x, in.dim(1).extent());
-    });
-    out(nest.at_vars()) = line.result();
-    AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
     const bool is_kept = is_cached || (is_short() && !is_log);
+    const auto with_next = [&](const Expr& value) {
+      return with_next_row(nest, value, x, in.dim(1).extent());
+    };
+    SoftmaxLine line(nest, "softmax", x, is_log, [&](const Expr& value) {
+      const Expr asked = asks_last() ? value : with_next(value);
+      // Of long rows the result's would be gone from the nearest cache before it is written.
+      return is_kept && !streams ? with_row_of(nest, out, asked) : asked;
+    });
+    out(nest.at_vars()) = asks_last() ? with_next(line.result()) : line.result();
+    AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
     line.keep(schedule, !is_kept ? 0 : is_short() ? kShortRow : kLongestCachedRow);
   }
+
+ private:
+  // The last pass asks for the next row: the one before asks for the result's, and for both memory
+  // is asked faster than it answers. Not beside stores past the caches.
+  bool asks_last() const { return is_cached && !streams; }
 };
 
 // dx = (dy - sum(dy y)) y; of the logarithm dx = dy - exp(y) sum(dy).
