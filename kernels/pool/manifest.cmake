@@ -19,10 +19,13 @@ foreach(op max avg)
                    PARAMS is_max=${is_max} is_grad=true windows=${windows})
   endforeach()
 endforeach()
-foreach(result max index average)
-  ballast_kernel(pool_rows_${result} CLASSES cpu GENERATOR pool_rows PARAMS result=${result})
-  ballast_kernel(pool_rows_${result}_2 CLASSES cpu GENERATOR pool_rows
-                 PARAMS result=${result} is_stride_2=true)
+foreach(lanes 8 16)
+  foreach(result max index average)
+    ballast_kernel(pool_rows_${result}_${lanes} CLASSES cpu GENERATOR pool_rows
+                   PARAMS result=${result} lanes=${lanes})
+    ballast_kernel(pool_rows_${result}_2_${lanes} CLASSES cpu GENERATOR pool_rows
+                   PARAMS result=${result} lanes=${lanes} is_stride_2=true)
+  endforeach()
 endforeach()
 foreach(lanes 8 16)
   foreach(stride 1 2)

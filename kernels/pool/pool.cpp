@@ -2,6 +2,7 @@
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
 #include "kernels/pool/pool_limits.h"
+#include "kernels/registers.h"
 #include "kernels/streaming.h"
 
 #include <fmt/format.h>
@@ -286,7 +287,9 @@ void record_rows(Recorder& recorder, const std::string& result, const PoolConfig
   args.back() = checked_int32(pitch);
   args.emplace_back(checked_int32(planes));
   if (result == "average") add_counts(args, c);
-  const std::string kernel = "pool_rows_" + result + (c.stride_w == 2 ? "_2" : "");
+  const bool is_wide = has_wide_registers() && std::min(c.width, out_w) >= kLanes;
+  const std::string kernel = fmt::format("pool_rows_{}{}_{}", result, c.stride_w == 2 ? "_2" : "",
+                                         is_wide ? kLanes : kPoolStep);
   const Operand out{y,
                     result == "index" ? DType::kI32 : DType::kF32,
                     {out_w, rows, out_h / rows, c.planes},

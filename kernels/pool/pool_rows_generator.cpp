@@ -29,6 +29,7 @@ class PoolRows : public AveragingGenerator<PoolRows> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<std::string> result{"result", "max"};  // or index, average
   GeneratorParam<bool> is_stride_2{"is_stride_2", false};
+  GeneratorParam<int> lanes{"lanes", kPoolStep};  // of a vector
 
   // Lines are `pitch` elements apart, an even number.
   Input<int> kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, stride_h{"stride_h"}, stride_w{"stride_w"},
@@ -44,7 +45,7 @@ class PoolRows : public AveragingGenerator<PoolRows> {
 
   void generate() {
     const Expr width = in_->dim(0).extent(), height = in_->dim(1).extent();
-    const Expr first = min(v * kPoolStep, width - kPoolStep);
+    const Expr first = min(v * step_lanes(), width - step_lanes());
     ky = RDom(0, kernel_h, "ky");
     const Expr y = g * out_->dim(1).extent() + r;
     // The taps inside of x, solved for ky so that the loop has these bounds.
@@ -77,7 +78,7 @@ class PoolRows : public AveragingGenerator<PoolRows> {
   void schedule() {
     set_mins(*in_, *out_);
     Func out = *out_;
-    const Expr is_wide = out_->dim(0).extent() >= kPoolStep;
+    const Expr is_wide = out_->dim(0).extent() >= step_lanes();
     if (is_average()) {
       schedule_rows(out.specialize(is_wide && have_one_count()), true);
       schedule_rows(out.specialize(have_one_count()), false);
@@ -85,13 +86,13 @@ class PoolRows : public AveragingGenerator<PoolRows> {
     schedule_rows(out.specialize(is_wide), true);
     schedule_rows(out, false);
 
-    const auto at_row = [&](Func row, int lanes) {
+    const auto at_row = [&](Func row, int vector) {
       row.compute_at(out, p).store_in(MemoryType::Stack);
       row.bound_storage(x, kPoolLines + 4 * kLanes);
-      row.never_partition_all().vectorize(x, lanes, TailStrategy::RoundUp);
+      row.never_partition_all().vectorize(x, vector, TailStrategy::RoundUp);
     };
     folded.compute_at(line, step.y).store_in(MemoryType::Register);
-    folded.bound_extent(l, kPoolStep).vectorize(l);
+    folded.bound_extent(l, step_lanes()).vectorize(l);
     folded.update().reorder(l, ky).vectorize(l);
     at_row(line, kLanes);
     line.update().allow_race_conditions().vectorize(step.x);
@@ -100,19 +101,20 @@ class PoolRows : public AveragingGenerator<PoolRows> {
       phases.bound_extent(i, 2).reorder(i, x).unroll(i);
     }
     total.compute_at(out, xo).store_in(MemoryType::Register);
-    total.never_partition_all().vectorize(x, kPoolStep, TailStrategy::RoundUp);
+    total.never_partition_all().vectorize(x, step_lanes(), TailStrategy::RoundUp);
     Stage taps = total.update();
     taps.never_partition_all().reorder(x, kx);
     if (!is_stride_2) {
-      taps.specialize(stride_w == 1).vectorize(x, kPoolStep, TailStrategy::RoundUp);
+      taps.specialize(stride_w == 1).vectorize(x, step_lanes(), TailStrategy::RoundUp);
     }
-    taps.vectorize(x, kPoolStep, TailStrategy::RoundUp);
+    taps.vectorize(x, step_lanes(), TailStrategy::RoundUp);
   }
 
  private:
   bool is_average() const { return result.value() == "average"; }
   bool is_index() const { return result.value() == "index"; }
   bool is_max() const { return result.value() == "max"; }
+  int step_lanes() const { return lanes; }
 
   Tuple read(const FuncRef& at) const {
     return is_index() ? Tuple(Expr(at[0]), Expr(at[1])) : Tuple(Expr(at));
@@ -147,8 +149,9 @@ class PoolRows : public AveragingGenerator<PoolRows> {
 
   void fill_line(const Expr& width) {
     line(x, g, p) = none();
-    step = RDom(0, kPoolStep, 0, (width + kPoolStep - 1) / kPoolStep, 0, out_->dim(1).extent());
-    const Expr at = min(step.y * kPoolStep, width - kPoolStep) + step.x;
+    step = RDom(0, step_lanes(), 0, (width + step_lanes() - 1) / step_lanes(), 0,
+                out_->dim(1).extent());
+    const Expr at = min(step.y * step_lanes(), width - step_lanes()) + step.x;
     const Expr place = unsafe_promise_clamped(step.z * pitch + left + at, 0, kPoolLines - 1);
     const FuncRef of_rows = folded(step.x, step.y, step.z, g, p);
     const Tuple column = is_max() ? Tuple(largest(all(of_rows))) : read(of_rows);
@@ -175,7 +178,7 @@ class PoolRows : public AveragingGenerator<PoolRows> {
   void schedule_rows(Stage stage, bool is_wide) {
     const Var plane_group("plane_group");
     stage.split(p, plane_group, p, planes_per_group, TailStrategy::GuardWithIf)
-        .split(x, xo, x, is_wide ? kPoolStep : 1, TailStrategy::ShiftInwards)
+        .split(x, xo, x, is_wide ? step_lanes() : 1, TailStrategy::ShiftInwards)
         .reorder(x, xo, r, p, g, plane_group)
         .gpu_blocks(g, plane_group)
         .never_partition_all();

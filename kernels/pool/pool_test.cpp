@@ -1,3 +1,4 @@
+#include "kernels/registers.h"
 #include "kernels/test_support.h"
 
 namespace ballast::kernels::testing {
@@ -132,7 +133,8 @@ std::vector<PoolConfig> configs(bool is_small) {
       threes({16, 13, 33}, 2, 1, 1),   threes({33, 12, 71}, 2, 0, 1), threes({16, 11, 31}, 2, 1, 0),
       threes({19, 30, 47}, 1, 1, 1),   threes({16, 7, 18}, 1, 0, 0),  threes({16, 7, 18}, 1, 1, 0),
       threes({20, 5, 30}, 1, 0, 1),    threes({16, 40, 97}, 1, 1, 1), threes({17, 9, 130}, 2, 1, 1),
-      threes({16, 260, 260}, 1, 1, 1), make({3, 40, 70}, 5, 2, 2),    make({17, 9, 12}, 4, 3, 1)};
+      threes({16, 260, 260}, 1, 1, 1), make({3, 40, 70}, 5, 2, 2),    make({17, 9, 12}, 4, 3, 1),
+      make({5, 52, 52}, 5, 1, 2)};
 }
 
 TEST(Pool, MaxOfSmallPlanes) {
@@ -179,6 +181,18 @@ void check_random_average(const PoolConfig& c) {
 
 TEST(Pool, AverageOfSmallPlanes) {
   for (const PoolConfig& c : configs(true)) check_random_average(c);
+}
+
+// Rows of 16 windows and more in the vectors of other CPUs, and in this one's.
+TEST(Pool, MaxAndAverageInNarrowRegisters) {
+  for (const int64_t registers : {kNarrowRegisters, kWideRegisters}) {
+    const RegistersScope scope(registers);
+    for (const PoolConfig& c :
+         {make({2, 6, 20}, 4, 1, 1), make({2, 7, 37}, 5, 2, 2), make({1, 5, 16}, 2, 1)}) {
+      check_max(c, random_f32(x_shape(c), 1));
+      check_random_average(c);
+    }
+  }
 }
 
 TEST(PoolLarge, Average) {
