@@ -4,6 +4,20 @@
 #include <utility>
 
 namespace ballast::device {
+namespace {
+
+constexpr uint64_t kMinChunkBytes = 64ull << 10, kMaxChunkBytes = 4ull << 20;
+constexpr size_t kMaxChunks = 16;
+
+uint64_t chunk_bytes(uint64_t memory_limit) {
+  if (memory_limit == 0) return kMaxChunkBytes;
+  return std::clamp(memory_limit / kMaxChunks & ~uint64_t{63}, kMinChunkBytes, kMaxChunkBytes);
+}
+
+}  // namespace
+
+Staging::Staging(cl_context context, cl_device_id device, uint64_t memory_limit)
+    : context_(context), device_(device), chunk_bytes_(chunk_bytes(memory_limit)) {}
 
 Staging::~Staging() {
   if (!queue_) return;
@@ -14,12 +28,12 @@ Staging::~Staging() {
 }
 
 void* Staging::take(uint64_t size, uint64_t* out_size) {
-  if (chunks_.empty() || chunks_[current_].used == kChunkBytes) next_chunk();
+  if (chunks_.empty() || chunks_[current_].used == chunk_bytes_) next_chunk();
   Chunk& chunk = chunks_[current_];
   void* data = chunk.data + chunk.used;
-  *out_size = std::min(size, kChunkBytes - chunk.used);
+  *out_size = std::min(size, chunk_bytes_ - chunk.used);
   // Copies start at cache lines.
-  chunk.used = std::min(kChunkBytes, chunk.used + ((*out_size + 63) & ~uint64_t{63}));
+  chunk.used = std::min(chunk_bytes_, chunk.used + ((*out_size + 63) & ~uint64_t{63}));
   return data;
 }
 
@@ -37,12 +51,12 @@ void Staging::next_chunk() {
       cl_check(code, "clCreateCommandQueueWithProperties");
     }
     Chunk chunk;
-    chunk.mem.reset(clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, kChunkBytes,
-                                   nullptr, &code));
+    chunk.mem.reset(clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                   chunk_bytes_, nullptr, &code));
     cl_check(code, "clCreateBuffer");
     chunk.data =
         static_cast<char*>(clEnqueueMapBuffer(queue_.get(), chunk.mem.get(), CL_TRUE, CL_MAP_WRITE,
-                                              0, kChunkBytes, 0, nullptr, nullptr, &code));
+                                              0, chunk_bytes_, 0, nullptr, nullptr, &code));
     cl_check(code, "clEnqueueMapBuffer");
     current_ = chunks_.empty() ? 0 : current_ + 1;
     chunks_.insert(chunks_.begin() + current_, std::move(chunk));

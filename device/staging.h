@@ -13,10 +13,9 @@ namespace ballast::device {
 
 class Staging {
  public:
-  static constexpr uint64_t kChunkBytes = 4ull << 20;
-  static constexpr size_t kMaxChunks = 16;
-
-  Staging(cl_context context, cl_device_id device) : context_(context), device_(device) {}
+  // `memory_limit`: the device's; all chunks together stay within as much (of 1 MiB and more). 0:
+  // none.
+  Staging(cl_context context, cl_device_id device, uint64_t memory_limit);
   ~Staging();  // the copies must be done
   Staging(const Staging&) = delete;
 
@@ -37,6 +36,7 @@ class Staging {
 
   cl_context context_;
   cl_device_id device_;
+  uint64_t chunk_bytes_;
   // For mapping only: on the stream's own queue it would wait for all earlier work.
   QueueHandle queue_;
   std::vector<Chunk> chunks_;

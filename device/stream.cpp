@@ -47,7 +47,8 @@ bool is_pattern_size(uint64_t size) {
 }  // namespace
 
 struct Stream::Impl {
-  explicit Impl(Device& owner) : device(owner), staging(owner.context(), owner.id()) {}
+  explicit Impl(Device& owner)
+      : device(owner), staging(owner.context(), owner.id(), owner.options().memory_limit) {}
   Device& device;
   std::shared_ptr<StreamState> state = std::make_shared<StreamState>();
   // Under the state's lock:

@@ -126,6 +126,20 @@ TEST_F(StreamTest, WritesBeyondTheStagingMemoryArrive) {
   EXPECT_EQ(download<uint32_t>(buffer), values);
 }
 
+// Its staging memory is no larger: chunks are filled again while later ones are copied from.
+TEST_F(StreamTest, WritesToADeviceWithLittleMemoryArrive) {
+  DeviceOptions options;
+  options.memory_limit = 2ull << 20;
+  const DevicePtr device = open_device(options);
+  std::vector<uint32_t> values((1536ull << 10) / 4);
+  const BufferPtr buffer = Buffer::create(device, values.size() * 4);
+  for (uint32_t first = 0; first < 5; ++first) {
+    std::iota(values.begin(), values.end(), first);
+    device->default_stream().write(*buffer, 0, values.data(), values.size() * 4);
+  }
+  EXPECT_EQ(download<uint32_t>(buffer), values);
+}
+
 TEST_F(StreamTest, WriteReadsItsSourceBeforeReturning) {
   const BufferPtr slow = Buffer::create(device_, 4);
   const BufferPtr target = Buffer::create(device_, 4);

@@ -173,12 +173,14 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     // A channel lies in pages of its own, so the CPU does not see what comes next. Vectors of two
     // phases ask for half each of what both read.
     const Expr from = s * held.channels + channel, of = held.first_sample + sample;
-    const Expr lane = before > 0 ? Expr(domain[0]) : Expr(0);
     const Expr x = column * step_w + phase_w - left, value = in(x, y, from, g, of),
-               asked = x - lane * (step_w - 1) + phase_w * kLanes;
+               asked = x - domain[0] * (step_w - 1) + phase_w * kLanes;
     const Ahead next = ahead(from + 2, y, step_h, held);
+    // Single elements ask for nothing: it would be a read, and of what may not be there.
     padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), s, p, g, n) =
-        select(step_w <= 2, with_prefetch(value, in(asked, next.y, next.channel, g, of)), value);
+        before == 0 ? value
+                    : select(step_w <= 2,
+                             with_prefetch(value, in(asked, next.y, next.channel, g, of)), value);
   }
 
   // `conditions`: under which rows that are wide enough are copied in vectors; none: always.
