@@ -1,12 +1,13 @@
 # How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
 #
-#   ballast_add_test(<target> [NO_DEVICE] [MANY_PROGRAMS] [LABELS label...] [TIMEOUT seconds]
-#                    [SHARDS n] [ENVIRONMENT k=v...])
+#   ballast_add_test(<target> [NO_DEVICE] [MANY_PROGRAMS] [BOTH_CLASSES] [LABELS label...]
+#                    [TIMEOUT seconds] [SHARDS n] [ENVIRONMENT k=v...])
 #     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
 #     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
 #     of PoCL compiles one program at a time. MANY_PROGRAMS: most of them for one case only; PoCL's
-#     own cache has to do, since for ours it compiles each kernel once more.
+#     own cache has to do, since for ours it compiles each kernel once more. BOTH_CLASSES: once more
+#     with the schedules of GPUs, <target>.pocl.gpu and so on, by the main of tests/class_main.cpp.
 #   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [SHARDS n])
 #     <target>.oclgrind.1, ...: the filtered cases on the simulator; any report of it is a failure.
 #
@@ -80,8 +81,8 @@ function(ballast_device_entries target suffix)
 endfunction()
 
 function(ballast_add_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS" "TIMEOUT;SHARDS"
-                        "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS;BOTH_CLASSES"
+                        "TIMEOUT;SHARDS" "LABELS;ENVIRONMENT")
   ballast_optimize_lightly(${target})
   if(BALLAST_TEST_HEADERS)
     ballast_precompile(${BALLAST_TEST_HEADERS} ${target})
@@ -111,6 +112,10 @@ function(ballast_add_test target)
     endforeach()
   else()
     ballast_device_entries(${target} "" ${common} ENVIRONMENT ${arg_ENVIRONMENT})
+  endif()
+  if(arg_BOTH_CLASSES AND NOT BALLAST_SANITIZE)  # the same code of ours
+    ballast_device_entries(${target} .gpu ${common} ENVIRONMENT BALLAST_TEST_CLASS=gpu
+                           ${arg_ENVIRONMENT})
   endif()
 endfunction()
 
