@@ -187,6 +187,23 @@ TEST(BatchNormTest, MovesItsStatisticsInTrainingAndUsesThemElsewhere) {
   EXPECT_EQ(norm.moving_mean().value().to_host<float>(), before);
 }
 
+TEST(BatchNormTest, WithoutRunningValues) {
+  const Tensor x = waves({3, 2, 4}, 0.3), gamma = waves({2}, 0.5), beta = waves({2}, 0.7);
+  const auto with = [&](const Tensor& in) {
+    return ops::batch_norm(in, gamma, beta, Tensor::zeros({2}), Tensor::ones({2}), 1e-3).y;
+  };
+  const auto without = [&](const Tensor& in) { return ops::batch_norm(in, gamma, beta, 1e-3).y; };
+  EXPECT_EQ(without(x).to_host<float>(), with(x).to_host<float>());
+  const auto loss = [&](const auto& norm) {
+    return [&](Tensor in) { return ops::sum(norm(in) * in * in); };
+  };
+  EXPECT_EQ(grad(loss(without))(x).to_host<float>(), grad(loss(with))(x).to_host<float>());
+  const Tensor narrow = ops::cast(x, DType::kBF16);
+  EXPECT_EQ(ops::batch_norm(narrow, ops::cast(gamma, DType::kBF16), ops::cast(beta, DType::kBF16))
+                .y.dtype(),
+            DType::kBF16);
+}
+
 // All of them go by axis 1, whatever is behind it.
 TEST(BatchNormTest, OfRowsLinesAndVolumes) {
   const Tensor x = waves({2, 3, 4}, 0.2), y = nn::BatchNorm1d(3)(x);

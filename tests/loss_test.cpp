@@ -191,6 +191,37 @@ TEST(LossTest, SecondDerivativeOfLogitsLossAtZero) {
 }
 
 // The classes of i64 labels are those of i32, and what has more bits is none.
+// Of lines over all of the axes, in any order of these.
+TEST(SoftmaxTest, OverSeveralAxes) {
+  const Tensor x = ops::sin(ops::reshape(ops::arange(0, 120, 1, DType::kF32), {2, 3, 4, 5})) * 3.0;
+  const std::vector<std::pair<ops::Axes, ops::Axes>> cases = {
+      {{2, 3}, {2, 3}},       {{-1, 0}, {0, 3}},  {{1, 2}, {1, 2}},
+      {{3, 1, 0}, {0, 1, 3}}, {{}, {0, 1, 2, 3}}, {{1}, {1}}};
+  for (const auto& [axes, all] : cases) {
+    const Tensor powers = ops::exp(x), logs = x - ops::logsumexp(x, all, true);
+    const auto expected = (powers / ops::reduce_sum(powers, all, true)).to_host<float>(),
+               expected_logs = logs.to_host<float>(), got = ops::softmax(x, axes).to_host<float>(),
+               got_logs = ops::log_softmax(x, axes).to_host<float>();
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i], expected[i], 1e-6) << testing::PrintToString(axes) << " at " << i;
+      EXPECT_NEAR(got_logs[i], expected_logs[i], 1e-5)
+          << testing::PrintToString(axes) << " at " << i;
+    }
+    EXPECT_EQ(ops::softmax(ops::zeros_like(x), axes).shape(), x.shape());
+  }
+  const auto slopes = grad([](Tensor t) {
+    return ops::sum(ops::square(ops::softmax(t, {1, 2})));
+  })(x);
+  const auto of_lines = grad([](Tensor t) {
+    const Tensor turned = ops::transpose(t, {0, 3, 1, 2});
+    return ops::sum(ops::square(ops::softmax(ops::reshape(turned, {2, 5, 12}))));
+  })(x);
+  EXPECT_EQ(slopes.to_host<float>(), of_lines.to_host<float>());
+  EXPECT_EQ(ops::softmax(Tensor::zeros({2, 0, 3}), {0, 2}).shape(), (Shape{2, 0, 3}));
+  EXPECT_EQ(ops::softmax(Tensor::from_host<float>({7}, {}), ops::Axes{}).item<float>(), 1);
+  EXPECT_THROW(ops::softmax(x, {0, 4}), Error);
+}
+
 TEST(LossTest, LabelsOf64Bits) {
   const Tensor logits = Tensor::from_host<float>({1, 2, -3, 0, 5, 0.5f, 2, 1, 0, 1, 1, 1}, {4, 3});
   const Tensor narrow = Tensor::from_host<int32_t>({2, 0, 1, -1}, {4});
@@ -282,6 +313,20 @@ TEST(StatisticsTest, ExtremaOfTruthValuesHavePlaces) {
   const Tensor truths = Tensor::from_host<bool>({false, true, true, true}, {2, 2});
   EXPECT_EQ(ops::argmax(truths, 1).to_host<int32_t>(), (std::vector<int32_t>{1, 0}));
   EXPECT_EQ(ops::argmin(truths, 0).to_host<int32_t>(), (std::vector<int32_t>{0, 0}));
+}
+
+TEST(StatisticsTest, MeansOfIntegersAreFloats) {
+  const Tensor whole = Tensor::from_host<int32_t>({1, 2, 4, -1, 0, 1}, {2, 3});
+  const Tensor truths = Tensor::from_host<bool>({true, false, false, true}, {4});
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    const Tensor x = ops::cast(whole, dtype);
+    EXPECT_EQ(ops::mean(x, {0}).to_host<float>(), (std::vector<float>{0, 1, 2.5}));
+    EXPECT_NEAR(ops::reduce_var(x).item<float>(), 2.4722222, 1e-6);
+    EXPECT_NEAR(ops::reduce_std(x, {1}, 1).to_host<float>()[1], 1, 1e-6);
+    EXPECT_NEAR(ops::logsumexp(x, {1}).to_host<float>()[0], 4.1698460, 1e-6);
+  }
+  EXPECT_EQ(ops::mean(Tensor::from_host<uint8_t>({200, 101}, {2})).item<float>(), 150.5f);
+  EXPECT_EQ(ops::mean(truths).item<float>(), 0.5f);
 }
 
 TEST(StatisticsTest, QuotientsOfIntegersAreFloats) {

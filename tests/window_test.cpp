@@ -171,15 +171,18 @@ TEST(AdaptivePoolTest, MaximaAndMeans) {
                                                            {{2, 1, 4, 7}, {2, 3}},
                                                            {{1, 1, 3, 4}, {1, 1}},
                                                            {{1, 2, 2, 3}, {5, 3}},
+                                                           {{1, 2, 4, 5}, {-1, 2}},
+                                                           {{1, 2, 4, 5}, {3, -1}},
                                                            {{1, 1, 6, 4}, {3, 2}}}) {
     SCOPED_TRACE(to_string(x_shape) + to_string(output));
     const HostArray x = real(x_shape, -1, 1);
-    const Shape shape = {x_shape[0], x_shape[1], output[0], output[1]};
+    const Shape shape = {x_shape[0], x_shape[1], output[0] < 0 ? x_shape[2] : output[0],
+                         output[1] < 0 ? x_shape[3] : output[1]};
     std::vector<Parts> maxima, means;
     for (size_t i = 0; i < static_cast<size_t>(TensorType{DType::kF32, shape}.elements()); ++i) {
       const Index at = index_of(i, shape);
-      const auto [top, bottom] = adaptive_window(at[2], x_shape[2], output[0]);
-      const auto [left, right] = adaptive_window(at[3], x_shape[3], output[1]);
+      const auto [top, bottom] = adaptive_window(at[2], x_shape[2], shape[2]);
+      const auto [left, right] = adaptive_window(at[3], x_shape[3], shape[3]);
       std::vector<size_t> elements;
       for (int64_t row = top; row < bottom; ++row) {
         for (int64_t column = left; column < right; ++column) {

@@ -1,6 +1,7 @@
 #include "frontend/ops/norm.h"
 
 #include "frontend/ops/call.h"
+#include "frontend/ops/shape.h"
 
 namespace ballast::ops {
 
@@ -68,6 +69,13 @@ BatchNormed batch_norm(const Operand& x, const Operand& gamma, const Operand& be
       {x.tensor(), gamma.tensor(), beta.tensor(), running_mean.tensor(), running_variance.tensor()},
       {{"epsilon", epsilon}, {"momentum", momentum}}, x.where());
   return {results[0], results[1], results[2], results[3], results[4]};
+}
+
+Normed batch_norm(const Operand& x, const Operand& gamma, const Operand& beta, double epsilon) {
+  CallScope scope(x.where());
+  const Tensor none = zeros_like(beta.tensor());
+  const BatchNormed results = batch_norm(x, gamma, beta, none, none, epsilon, 0);
+  return {results.y, results.mean, results.rstd};
 }
 
 NormGradients batch_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,

@@ -46,6 +46,9 @@ struct BatchNormed {
 BatchNormed batch_norm(const Operand& x, const Operand& gamma, const Operand& beta,
                        const Operand& running_mean, const Operand& running_variance,
                        double epsilon = 1e-5, double momentum = 0.1);
+// Without running values.
+Normed batch_norm(const Operand& x, const Operand& gamma, const Operand& beta,
+                  double epsilon = 1e-5);
 NormGradients batch_norm_grad(const Operand& dy, const Operand& x, const Operand& gamma,
                               const Operand& mean, const Operand& rstd);
 // With a given mean and variance.

@@ -114,16 +114,18 @@ Tensor windows_side_by_side(const Tensor& x, int64_t axis, int64_t count, int64_
   return gather(x, picks, axis);
 }
 
-void check_adaptive(const char* op, const Tensor& x, const Extents& output_size,
-                    const Where& where) {
+// The result's planes.
+std::array<int64_t, 2> adaptive_extents(const char* op, const Tensor& x, const Extents& output_size,
+                                        const Where& where) {
   const Shape& shape = x.shape();
-  if (shape.size() == 4 && output_size.size() == 2 && output_size[0] >= 1 && output_size[1] >= 1 &&
-      shape[2] >= 1 && shape[3] >= 1) {
-    return;
+  if (shape.size() == 4 && output_size.size() == 2 && shape[2] >= 1 && shape[3] >= 1) {
+    const int64_t h = output_size[0] == -1 ? shape[2] : output_size[0],
+                  w = output_size[1] == -1 ? shape[3] : output_size[1];
+    if (h >= 1 && w >= 1) return {h, w};
   }
   refuse(where,
          "[{}] input is {}, output_size {}; expected planes with elements and two extents of at "
-         "least 1",
+         "least 1, or -1 for the input's",
          op, ballast::to_string(x.type()), ballast::to_string(output_size));
 }
 
@@ -167,9 +169,10 @@ Tensor avg_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size, con
 Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_size) {
   CallScope scope(x.where());
   Tensor tensor = x.tensor();
-  check_adaptive("adaptive_avg_pool2d", tensor, output_size, x.where());
+  const auto [down, across] =
+      adaptive_extents("adaptive_avg_pool2d", tensor, output_size, x.where());
   const Shape& shape = tensor.shape();
-  int64_t h = output_size[0], w = output_size[1];
+  const int64_t h = down, w = across;  // a part of a pair cannot be captured
   if (h == 1 && w == 1) return reduce_mean(tensor, {2, 3}, true);
   if (shape[2] % h == 0 && shape[3] % w == 0) {
     Window2d window;
@@ -183,10 +186,11 @@ Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_
 Tensor adaptive_max_pool2d(const Operand& x, const std::vector<int64_t>& output_size) {
   CallScope scope(x.where());
   Tensor tensor = x.tensor();
-  check_adaptive("adaptive_max_pool2d", tensor, output_size, x.where());
+  const std::array<int64_t, 2> extents =
+      adaptive_extents("adaptive_max_pool2d", tensor, output_size, x.where());
   Window2d window;
   for (size_t axis : {0, 1}) {
-    tensor = windows_side_by_side(tensor, static_cast<int64_t>(axis) + 2, output_size[axis],
+    tensor = windows_side_by_side(tensor, static_cast<int64_t>(axis) + 2, extents[axis],
                                   window.stride[axis]);
   }
   return max_pool2d(tensor, window.stride, window);

@@ -17,7 +17,7 @@ Tensor max_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
 Tensor avg_pool2d(const Operand& x, const std::vector<int64_t>& kernel_size,
                   const Window2d& window = {}, bool count_include_pad = true);
 // Windows [floor(i H / h), ceil((i + 1) H / h)) and likewise across, for a result of output_size =
-// {h, w}.
+// {h, w}; -1 stands for x's own extent.
 Tensor adaptive_avg_pool2d(const Operand& x, const std::vector<int64_t>& output_size);
 Tensor adaptive_max_pool2d(const Operand& x, const std::vector<int64_t>& output_size);
 

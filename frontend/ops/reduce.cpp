@@ -26,6 +26,11 @@ Tensor widened(const Operand& x) {
   return dtype == DType::kBool || dtype == DType::kU8 ? cast(x, DType::kI32) : x.tensor();
 }
 
+// What has a mean: of whole numbers and truth values in f32.
+Tensor as_floats(const Operand& x) {
+  return is_float(x.tensor().dtype()) ? x.tensor() : cast(x, DType::kF32);
+}
+
 Tensor arg_reduce(const char* name, const Operand& x, int64_t axis, bool keep_dims) {
   CallScope scope(x.where());
   Tensor tensor = x.tensor();
@@ -42,7 +47,8 @@ Tensor reduce_sum(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce("reduce_sum", widened(x), axes, keep_dims);
 }
 Tensor reduce_mean(const Operand& x, const Axes& axes, bool keep_dims) {
-  return reduce("reduce_mean", x, axes, keep_dims);
+  CallScope scope(x.where());
+  return reduce("reduce_mean", as_floats(x), axes, keep_dims);
 }
 Tensor reduce_max(const Operand& x, const Axes& axes, bool keep_dims) {
   return reduce("reduce_max", x, axes, keep_dims);
@@ -71,7 +77,7 @@ Tensor argmin(const Operand& x, int64_t axis, bool keep_dims) {
 
 Tensor reduce_var(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
   CallScope scope(x.where());
-  return in_f32(x.tensor(), [&](const Tensor& wide) {
+  return in_f32(as_floats(x), [&](const Tensor& wide) {
     const Tensor mean = reduce_mean(wide, axes, true);
     const Tensor total = reduce_sum(square(wide - mean), axes, keep_dims);
     const int64_t lines = std::max<int64_t>(1, mean.elements());
@@ -82,13 +88,13 @@ Tensor reduce_var(const Operand& x, const Axes& axes, int64_t ddof, bool keep_di
 
 Tensor reduce_std(const Operand& x, const Axes& axes, int64_t ddof, bool keep_dims) {
   CallScope scope(x.where());
-  return in_f32(x.tensor(),
+  return in_f32(as_floats(x),
                 [&](const Tensor& wide) { return sqrt(reduce_var(wide, axes, ddof, keep_dims)); });
 }
 
 Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_dims) {
   CallScope scope(x.where());
-  return in_f32(x.tensor(), [&](const Tensor& wide) {
+  return in_f32(as_floats(x), [&](const Tensor& wide) {
     // The shift cancels out; an infinite one would leave NaN.
     Tensor peak = stop_gradient(reduce_max(wide, axes, true));
     Tensor shift = select(less(abs(peak), std::numeric_limits<float>::infinity()), peak, 0.0);

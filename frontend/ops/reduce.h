@@ -9,7 +9,8 @@ namespace ballast::ops {
 
 using Axes = std::vector<int64_t>;  // empty: all; negative counts from the end
 
-// Sums, running ones too, and products of bool and u8 are i32.
+// Sums, running ones too, and products of bool and u8 are i32; means, variances and logsumexp of
+// what is no float are f32.
 Tensor reduce_sum(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_mean(const Operand& x, const Axes& axes = {}, bool keep_dims = false);
 Tensor reduce_max(const Operand& x, const Axes& axes = {}, bool keep_dims = false);

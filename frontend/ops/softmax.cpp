@@ -2,6 +2,7 @@
 
 #include "frontend/ops/call.h"
 #include "frontend/ops/pointwise.h"
+#include "frontend/ops/shape.h"
 
 #include <limits>
 
@@ -14,6 +15,38 @@ Tensor along(const char* name, const std::vector<Tensor>& inputs, int64_t axis,
   return apply_primitive(name, inputs, {{"axis", from_start(axis, inputs[0].rank())}}, where)[0];
 }
 
+// Of lines that lie along all of `axes`: these are made the last, and one.
+Tensor over_axes(const char* name, const Operand& x, const Axes& axes) {
+  CallScope scope(x.where());
+  const Tensor tensor = x.tensor();
+  const int64_t rank = tensor.rank();
+  std::vector<bool> is_along(static_cast<size_t>(rank), axes.empty());
+  for (int64_t axis : axes) {
+    is_along[static_cast<size_t>(checked_axis(name, axis, rank, x.where()))] = true;
+  }
+  Shape order, lines;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (is_along[static_cast<size_t>(axis)]) continue;
+    order.push_back(axis);
+    lines.push_back(tensor.shape()[static_cast<size_t>(axis)]);
+  }
+  int64_t length = 1;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (!is_along[static_cast<size_t>(axis)]) continue;
+    order.push_back(axis);
+    length *= tensor.shape()[static_cast<size_t>(axis)];
+  }
+  lines.push_back(length);
+  Shape back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  const Tensor turned = rank == 0 ? tensor : transpose(tensor, order);
+  const Tensor result =
+      reshape(along(name, {reshape(turned, lines)}, -1, x.where()), turned.shape());
+  return rank == 0 ? result : transpose(result, back);
+}
+
 }  // namespace
 
 Tensor softmax(const Operand& x, int64_t axis) {
@@ -23,6 +56,9 @@ Tensor softmax(const Operand& x, int64_t axis) {
 Tensor log_softmax(const Operand& x, int64_t axis) {
   return along("log_softmax", {x.tensor()}, axis, x.where());
 }
+
+Tensor softmax(const Operand& x, const Axes& axes) { return over_axes("softmax", x, axes); }
+Tensor log_softmax(const Operand& x, const Axes& axes) { return over_axes("log_softmax", x, axes); }
 
 Tensor softmax_grad(const Operand& dy, const Operand& y, int64_t axis) {
   return along("softmax_grad", {dy.tensor(), y.tensor()}, axis, dy.where());

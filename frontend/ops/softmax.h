@@ -1,6 +1,7 @@
 // Softmax and the losses made with it.
 #pragma once
 
+#include "frontend/ops/reduce.h"
 #include "frontend/tensor/operand.h"
 
 #include <vector>
@@ -9,6 +10,9 @@ namespace ballast::ops {
 
 Tensor softmax(const Operand& x, int64_t axis = -1);
 Tensor log_softmax(const Operand& x, int64_t axis = -1);
+// Over several axes together; none: all.
+Tensor softmax(const Operand& x, const Axes& axes);
+Tensor log_softmax(const Operand& x, const Axes& axes);
 // In terms of the result y.
 Tensor softmax_grad(const Operand& dy, const Operand& y, int64_t axis = -1);
 Tensor log_softmax_grad(const Operand& dy, const Operand& y, int64_t axis = -1);

@@ -184,7 +184,7 @@ MISTAKE(INVALID_ARGUMENT, "a pooling kernel of three extents",
 
 MISTAKE(INVALID_ARGUMENT, "adaptive pooling to one extent",
         "[adaptive_avg_pool2d] input is f32[1, 3, 4, 4], output_size [2]; expected planes with "
-        "elements and two extents of at least 1 (at {line})",
+        "elements and two extents of at least 1, or -1 for the input's (at {line})",
         ops::adaptive_avg_pool2d(f32({1, 3, 4, 4}), {2}););
 
 MISTAKE(INVALID_ARGUMENT, "a convolution with weights for other channels",
