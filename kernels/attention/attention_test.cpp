@@ -1,7 +1,7 @@
 #include "device/stitch_source.h"
+#include "kernels/attention/attention_reference.h"
 #include "kernels/attention/attention_strips.h"
 #include "kernels/registers.h"
-#include "kernels/test_support.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,146 +10,17 @@ namespace ballast::kernels::testing {
 namespace {
 
 using Mask = AttentionConfig::Mask;
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
-struct Case {
-  int64_t batch, heads, queries, keys, depth, value_depth;
-  bool causal = false;
-  Mask mask = Mask::kNone;
-  int64_t mask_batch = 1, mask_heads = 1, mask_queries = 1;
-};
-
-AttentionConfig config_of(const Case& c) {
-  AttentionConfig config;
-  config.batch = c.batch;
-  config.heads = c.heads;
-  config.queries = c.queries;
-  config.keys = c.keys;
-  config.depth = c.depth;
-  config.value_depth = c.value_depth;
-  config.scale = 0.7f / std::sqrt(static_cast<float>(std::max<int64_t>(c.depth, 1)));
-  config.causal = c.causal;
-  config.mask = c.mask;
-  config.mask_batch = c.mask_batch;
-  config.mask_heads = c.mask_heads;
-  config.mask_queries = c.mask_queries;
-  return config;
-}
-
-std::string name_of(DeviceClass device_class, const AttentionConfig& c) {
-  return fmt::format("{} {}x{} q{} k{} d{} dv{}{}{}", class_name(device_class), c.batch, c.heads,
-                     c.queries, c.keys, c.depth, c.value_depth, c.causal ? " causal" : "",
-                     c.mask == Mask::kNone   ? ""
-                     : c.mask == Mask::kKeep ? " keep"
-                                             : " add");
-}
-
-struct Operands {
-  HostTensor q, k, v, mask, dout;
-};
-
-HostTensor make_mask(const AttentionConfig& c) {
-  const Shape shape{c.mask_batch, c.mask_heads, c.mask_queries, c.keys};
-  const HostTensor noise = random_f32(shape, 5);
-  if (c.mask != Mask::kKeep) return noise;
-  std::vector<uint8_t> keep;
-  for (float x : noise.as<float>()) keep.push_back(x > -1 ? 1 : 0);
-  return {DType::kBool, shape, keep};
-}
-
-Operands make_operands(const AttentionConfig& c) {
-  const auto tensor = [&](int64_t rows, int64_t depth, uint32_t seed) {
-    return random_f32({c.batch, c.heads, rows, depth}, seed);
-  };
-  return {tensor(c.queries, c.depth, 1), tensor(c.keys, c.depth, 2),
-          tensor(c.keys, c.value_depth, 3), make_mask(c), tensor(c.queries, c.value_depth, 4)};
-}
-
-// Everything in double, one head at a time, straight from the definition.
-struct Reference {
-  std::vector<double> out, lse, dq, dk, dv;
-
-  Reference(const AttentionConfig& config, const Operands& operands)
-      : c(config),
-        q(operands.q.as<float>()),
-        k(operands.k.as<float>()),
-        v(operands.v.as<float>()),
-        dout(operands.dout.as<float>()) {
-    dq.resize(q.size());
-    dk.resize(k.size());
-    dv.resize(v.size());
-    if (c.mask == Mask::kAdd) added = operands.mask.as<float>();
-    if (c.mask == Mask::kKeep) kept = operands.mask.as<uint8_t>();
-    for (int64_t h = 0; h < c.batch * c.heads; ++h) {
-      for (int64_t i = 0; i < c.queries; ++i) add_query(h, i);
-    }
-  }
-
- private:
-  const AttentionConfig& c;
-  std::vector<float> q, k, v, dout, added;
-  std::vector<uint8_t> kept;
-
-  double score(int64_t h, int64_t i, int64_t j) const {
-    if (c.causal && j > i) return -kInf;
-    double sum = 0;
-    for (int64_t d = 0; d < c.depth; ++d) {
-      sum += double{q[(h * c.queries + i) * c.depth + d]} * k[(h * c.keys + j) * c.depth + d];
-    }
-    const int64_t batch = c.mask_batch == 1 ? 0 : h / c.heads;
-    const int64_t head = c.mask_heads == 1 ? 0 : h % c.heads;
-    const int64_t row = c.mask_queries == 1 ? 0 : i;
-    const int64_t at = ((batch * c.mask_heads + head) * c.mask_queries + row) * c.keys + j;
-    if (!kept.empty() && kept[at] == 0) return -kInf;
-    return sum * c.scale + (added.empty() ? 0 : added[at]);
-  }
-
-  void add_query(int64_t h, int64_t i) {
-    std::vector<double> p;
-    double top = -kInf, total = 0;
-    for (int64_t j = 0; j < c.keys; ++j) {
-      p.push_back(score(h, i, j));
-      top = std::isnan(top) || p.back() <= top ? top : p.back();
-    }
-    for (double& x : p) {
-      x = top == -kInf ? 0 : std::exp(x - top);
-      total += x;
-    }
-    for (double& x : p) x = total == 0 ? 0 : x / total;
-    lse.push_back(top + std::log(total));
-    const int64_t row = h * c.queries + i;
-    double delta = 0;
-    for (int64_t e = 0; e < c.value_depth; ++e) {
-      double sum = 0;
-      for (int64_t j = 0; j < c.keys; ++j) sum += p[j] * v[(h * c.keys + j) * c.value_depth + e];
-      out.push_back(sum);
-      delta += sum * dout[row * c.value_depth + e];
-    }
-    for (int64_t j = 0; j < c.keys; ++j) add_gradients(row, h * c.keys + j, p[j], delta);
-  }
-
-  void add_gradients(int64_t row, int64_t column, double p, double delta) {
-    double dp = 0;
-    for (int64_t e = 0; e < c.value_depth; ++e) {
-      dp += double{dout[row * c.value_depth + e]} * v[column * c.value_depth + e];
-      dv[column * c.value_depth + e] += p * dout[row * c.value_depth + e];
-    }
-    const double ds = p * (dp - delta) * c.scale;
-    for (int64_t d = 0; d < c.depth; ++d) {
-      dq[row * c.depth + d] += ds * k[column * c.depth + d];
-      dk[column * c.depth + d] += ds * q[row * c.depth + d];
-    }
-  }
-};
-
-std::vector<HostTensor> run_forward(const Plan& plan, const AttentionConfig& c, const Operands& o) {
+std::vector<HostTensor> run_forward(const Plan& plan, const AttentionConfig& c,
+                                    const AttentionOperands& o) {
   std::vector<HostTensor> inputs{o.q, o.k, o.v};
   if (c.mask != Mask::kNone) inputs.push_back(o.mask);
   return run_plan(plan, inputs, {o.dout.type, {DType::kF32, {c.batch, c.heads, c.queries}}});
 }
 
-std::vector<HostTensor> run_backward(const Plan& plan, const AttentionConfig& c, const Operands& o,
-                                     const HostTensor& out, const HostTensor& lse) {
+std::vector<HostTensor> run_backward(const Plan& plan, const AttentionConfig& c,
+                                     const AttentionOperands& o, const HostTensor& out,
+                                     const HostTensor& lse) {
   const std::vector<float> dout = o.dout.as<float>(), y = out.as<float>();
   std::vector<float> delta(c.batch * c.heads * c.queries);
   for (size_t i = 0; i < y.size(); ++i) delta[i / c.value_depth] += dout[i] * y[i];
@@ -175,8 +46,8 @@ void expect_near(const HostTensor& got, const std::vector<double>& expected,
 }
 
 void check_plans(const Plan& forward, const Plan& backward, const std::string& name,
-                 const AttentionConfig& c, const Operands& o) {
-  const Reference want(c, o);
+                 const AttentionConfig& c, const AttentionOperands& o) {
+  const AttentionReference want(c, o);
   const std::vector<HostTensor> results = run_forward(forward, c, o);
   expect_near(results[0], want.out, name + " out");
   expect_near(results[1], want.lse, name + " lse");
@@ -186,14 +57,14 @@ void check_plans(const Plan& forward, const Plan& backward, const std::string& n
   expect_near(back[2], want.dv, name + " dv");
 }
 
-void check_config(const AttentionConfig& c, const Operands& o) {
+void check_config(const AttentionConfig& c, const AttentionOperands& o) {
   for (DeviceClass device_class : device_classes()) {
     check_plans(plan_attention(device_class, c), plan_attention_grad(device_class, c),
                 name_of(device_class, c), c, o);
   }
 }
 
-void check_case(const Case& c) { check_config(config_of(c), make_operands(config_of(c))); }
+void check_case(const AttentionCase& c) { check_config(config_of(c), make_operands(config_of(c))); }
 
 TEST(Attention, TinySizes) {
   check_case({1, 1, 1, 1, 1, 1});
@@ -270,15 +141,15 @@ TEST(Attention, Masks) {
 
 // Of GPUs: one strip, two, and more, of which the last is shorter.
 TEST(Attention, Strips) {
-  for (const Case& shape :
-       std::vector<Case>{{1, 1, 5, 66, 64, 3, true, Mask::kAdd},
-                         {1, 2, 70, 70, 64, 40},
-                         {2, 1, 200, 65, 64, 7},
-                         {1, 2, 300, 300, 16, 16, true},
-                         {1, 1, 270, 150, 32, 24, true},
-                         {2, 3, 270, 90, 48, 8, false, Mask::kAdd, 2, 1, 270},
-                         {2, 2, 140, 90, 48, 8, true, Mask::kKeep, 1, 2, 1},
-                         {1, 2, 260, 80, 55, 9, false, Mask::kKeep, 1, 2, 260}}) {
+  for (const AttentionCase& shape :
+       std::vector<AttentionCase>{{1, 1, 5, 66, 64, 3, true, Mask::kAdd},
+                                  {1, 2, 70, 70, 64, 40},
+                                  {2, 1, 200, 65, 64, 7},
+                                  {1, 2, 300, 300, 16, 16, true},
+                                  {1, 1, 270, 150, 32, 24, true},
+                                  {2, 3, 270, 90, 48, 8, false, Mask::kAdd, 2, 1, 270},
+                                  {2, 2, 140, 90, 48, 8, true, Mask::kKeep, 1, 2, 1},
+                                  {1, 2, 260, 80, 55, 9, false, Mask::kKeep, 1, 2, 260}}) {
     const AttentionConfig c = config_of(shape);
     if (is_too_large(c.queries * c.keys * 10)) continue;
     ASSERT_TRUE(suits_strips(c));
@@ -319,9 +190,9 @@ TEST(Attention, MemoryOfStripsIsLinear) {
 TEST(Attention, FullyMaskedRows) {
   const int64_t queries = is_simulated() ? 3 : 30, keys = is_simulated() ? 5 : 50;
   for (Mask mask : {Mask::kKeep, Mask::kAdd}) {
-    const Case shape{1, 2, queries, keys, 16, 16, false, mask, 1, 1, queries};
+    const AttentionCase shape{1, 2, queries, keys, 16, 16, false, mask, 1, 1, queries};
     const AttentionConfig c = config_of(shape);
-    Operands o = make_operands(c);
+    AttentionOperands o = make_operands(c);
     std::vector<uint8_t> keep(queries * keys, 1);
     for (int64_t i : {int64_t{0}, queries / 4, queries - 1}) {
       std::fill_n(keep.begin() + i * keys, keys, uint8_t{0});
@@ -336,9 +207,9 @@ TEST(Attention, FullyMaskedRows) {
 
 // Blocks of keys that a row may not see at all come before the ones it may.
 TEST(Attention, LeadingBlocksHidden) {
-  const Case shape{1, 1, 13, 700, 16, 16, false, Mask::kKeep};
+  const AttentionCase shape{1, 1, 13, 700, 16, 16, false, Mask::kKeep};
   const AttentionConfig c = config_of(shape);
-  Operands o = make_operands(c);
+  AttentionOperands o = make_operands(c);
   std::vector<uint8_t> keep(700, 0);
   for (size_t i = 530; i < 560; ++i) keep[i] = 1;
   o.mask = HostTensor(DType::kBool, {1, 1, 1, 700}, keep);
@@ -346,11 +217,11 @@ TEST(Attention, LeadingBlocksHidden) {
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {
-  const Case shape{1, 1, 20, 300, 16, 16};
+  const AttentionCase shape{1, 1, 20, 300, 16, 16};
   AttentionConfig c = config_of(shape);
   c.scale = 40;
-  const Operands o = make_operands(c);
-  const Reference want(c, o);
+  const AttentionOperands o = make_operands(c);
+  const AttentionReference want(c, o);
   for (DeviceClass device_class : device_classes()) {
     const std::vector<HostTensor> got = run_forward(plan_attention(device_class, c), c, o);
     const std::vector<float> out = got[0].as<float>(), lse = got[1].as<float>();
@@ -362,15 +233,16 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 // In one element of the first of two heads: along its row, its column or over its head, as sums in
 // double have it.
 TEST(Attention, NaNAndInfinityGoWhereSumsTakeThem) {
-  for (const Case& shape : std::vector<Case>{{1, 2, 5, 6, 4, 4},
-                                             {1, 2, 20, 40, 16, 16},
-                                             {1, 2, 40, 140, 9, 24},
-                                             {1, 2, 5, 7, 300, 3}}) {
+  for (const AttentionCase& shape : std::vector<AttentionCase>{{1, 2, 5, 6, 4, 4},
+                                                               {1, 2, 20, 40, 16, 16},
+                                                               {1, 2, 40, 140, 9, 24},
+                                                               {1, 2, 5, 7, 300, 3}}) {
     const AttentionConfig c = config_of(shape);
-    for (HostTensor Operands::*operand :
-         {&Operands::q, &Operands::k, &Operands::v, &Operands::dout}) {
+    for (HostTensor AttentionOperands::*operand :
+         {&AttentionOperands::q, &AttentionOperands::k, &AttentionOperands::v,
+          &AttentionOperands::dout}) {
       for (const float special : {NAN, INFINITY, -INFINITY}) {
-        Operands o = make_operands(c);
+        AttentionOperands o = make_operands(c);
         HostTensor& tensor = o.*operand;
         std::vector<float> values = tensor.as<float>();
         values[2 * tensor.type.shape[3] + 1] = special;
@@ -383,16 +255,17 @@ TEST(Attention, NaNAndInfinityGoWhereSumsTakeThem) {
 }
 
 TEST(Attention, EmptyExtents) {
-  for (const Case& c : std::vector<Case>{{1, 2, 0, 4, 8, 8},
-                                         {1, 2, 4, 0, 8, 8},
-                                         {1, 2, 4, 5, 0, 8},
-                                         {1, 2, 4, 5, 8, 0},
-                                         {0, 2, 4, 5, 8, 8},
-                                         {1, 2, 0, 4, 8, 8, true, Mask::kAdd},
-                                         {1, 2, 4, 0, 8, 8, true, Mask::kKeep, 1, 1, 4},
-                                         {1, 2, 4, 5, 0, 8, true, Mask::kAdd, 1, 2, 4},
-                                         {1, 2, 4, 5, 8, 0, true, Mask::kKeep, 1, 1, 4},
-                                         {0, 2, 4, 5, 8, 8, true, Mask::kAdd, 1, 2, 1}}) {
+  for (const AttentionCase& c :
+       std::vector<AttentionCase>{{1, 2, 0, 4, 8, 8},
+                                  {1, 2, 4, 0, 8, 8},
+                                  {1, 2, 4, 5, 0, 8},
+                                  {1, 2, 4, 5, 8, 0},
+                                  {0, 2, 4, 5, 8, 8},
+                                  {1, 2, 0, 4, 8, 8, true, Mask::kAdd},
+                                  {1, 2, 4, 0, 8, 8, true, Mask::kKeep, 1, 1, 4},
+                                  {1, 2, 4, 5, 0, 8, true, Mask::kAdd, 1, 2, 4},
+                                  {1, 2, 4, 5, 8, 0, true, Mask::kKeep, 1, 1, 4},
+                                  {0, 2, 4, 5, 8, 8, true, Mask::kAdd, 1, 2, 1}}) {
     check_case(c);
   }
   for (DeviceClass device_class : device_classes()) {

@@ -1,6 +1,6 @@
 #include "kernels/matmul/matmul_activations.h"
+#include "kernels/matmul/matmul_reference.h"
 #include "kernels/matmul/matmul_split.h"
-#include "kernels/test_support.h"
 
 #include <array>
 #include <limits>
@@ -17,62 +17,14 @@ struct Epilogue {
 constexpr Epilogue kEpilogues[] = {{false, "none"}, {true, "none"},       {false, "relu"},
                                    {true, "relu"},  {false, "relu_grad"}, {true, "relu_grad"}};
 
-std::string name_of(DeviceClass device_class, const MatmulConfig& c) {
-  return fmt::format("{} {}x{}x{}{}{}{} {}", class_name(device_class), c.m, c.n, c.k,
-                     c.transpose_a ? " A'" : "", c.transpose_b ? " B'" : "",
-                     c.has_bias ? " bias" : "", c.activation);
-}
-
-// A, B, bias, y of a product; inputs_of picks what a config takes.
-struct Operands {
-  HostTensor a, b, bias, y;
-};
-
-Operands make_operands(const MatmulConfig& c) {
-  const Shape a = c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k};
-  const Shape b = c.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n};
-  return {random_f32(a, 1), random_f32(b, 2), random_f32({c.n}, 3), random_f32({c.m, c.n}, 4)};
-}
-
-std::vector<HostTensor> inputs_of(const Operands& o, const MatmulConfig& c) {
-  std::vector<HostTensor> inputs = {o.a, o.b};
-  if (c.has_bias) inputs.push_back(o.bias);
-  if (c.activation == "relu_grad") inputs.push_back(o.y);
-  return inputs;
-}
-
-std::vector<float> run(DeviceClass device_class, const MatmulConfig& c, const Operands& o) {
+std::vector<float> run(DeviceClass device_class, const MatmulConfig& c, const ProductOperands& o) {
   return run_plan(plan_matmul(device_class, c), inputs_of(o, c),
                   TensorType{DType::kF32, {c.m, c.n}})
       .as<float>();
 }
 
-// The product in double, and how large its terms were (which bounds the rounding error).
-struct Reference {
-  std::vector<double> value, magnitude;
-};
-
-Reference reference_of(const MatmulConfig& c, const Operands& o) {
-  const std::vector<float> a = o.a.as<float>(), b = o.b.as<float>();
-  Reference r;
-  for (int64_t i = 0; i < c.m; ++i) {
-    for (int64_t j = 0; j < c.n; ++j) {
-      double sum = 0, magnitude = 0;
-      for (int64_t k = 0; k < c.k; ++k) {
-        const double term = double{a[c.transpose_a ? k * c.m + i : i * c.k + k]} *
-                            double{b[c.transpose_b ? j * c.k + k : k * c.n + j]};
-        sum += term;
-        magnitude += std::fabs(term);
-      }
-      r.value.push_back(sum);
-      r.magnitude.push_back(magnitude);
-    }
-  }
-  return r;
-}
-
 // What the pointwise ops would make of an unfused product.
-std::vector<float> apply_epilogue(const MatmulConfig& c, const Operands& o,
+std::vector<float> apply_epilogue(const MatmulConfig& c, const ProductOperands& o,
                                   std::vector<float> product) {
   const std::vector<float> bias = o.bias.as<float>(), y = o.y.as<float>();
   for (size_t i = 0; i < product.size(); ++i) {
@@ -84,29 +36,12 @@ std::vector<float> apply_epilogue(const MatmulConfig& c, const Operands& o,
   return product;
 }
 
-// The float chain every kernel promises: fma over k upwards, from +0.
-std::vector<float> chain_of(const MatmulConfig& c, const Operands& o) {
-  const std::vector<float> a = o.a.as<float>(), b = o.b.as<float>();
-  std::vector<float> result;
-  for (int64_t i = 0; i < c.m; ++i) {
-    for (int64_t j = 0; j < c.n; ++j) {
-      float sum = 0;
-      for (int64_t k = 0; k < c.k; ++k) {
-        sum = std::fma(a[c.transpose_a ? k * c.m + i : i * c.k + k],
-                       b[c.transpose_b ? j * c.k + k : k * c.n + j], sum);
-      }
-      result.push_back(sum);
-    }
-  }
-  return result;
-}
-
 bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
 void expect_exact(DeviceClass device_class, MatmulConfig c) {
-  const Operands o = make_operands(c);
+  const ProductOperands o = make_operands(c);
   const std::vector<float> product = chain_of(c, o);
   for (const Epilogue& epilogue : kEpilogues) {
     c.has_bias = epilogue.has_bias;
@@ -117,9 +52,9 @@ void expect_exact(DeviceClass device_class, MatmulConfig c) {
 }
 
 void expect_near_reference(DeviceClass device_class, const MatmulConfig& c) {
-  const Operands o = make_operands(c);
+  const ProductOperands o = make_operands(c);
   const std::vector<float> got = run(device_class, c, o);
-  const Reference expected = reference_of(c, o);
+  const ProductReference expected = reference_of(c, o);
   const double rounding = (c.k + 1) * std::numeric_limits<float>::epsilon() / 2;
   size_t wrong = 0;  // not near, which a NaN is not either
   for (size_t i = 0; i < got.size(); ++i) {
@@ -222,7 +157,7 @@ TEST(Matmul, InfinityAndNanSpreadAlongTheirRowAndColumnOnly) {
       if (is_too_large(size[0] * size[1])) continue;
       for (int transposes = 0; transposes < 4; ++transposes) {
         const MatmulConfig c{size[0], size[1], size[2], (transposes & 1) != 0, transposes > 1};
-        Operands o = make_operands(c);
+        ProductOperands o = make_operands(c);
         std::vector<float> a(c.m * c.k, 0.0f), b(c.n * c.k, 1.0f);
         // The last row of A and the last column of B: the ones that padding repeats.
         a[c.transpose_a ? c.m - 1 : (c.m - 1) * c.k] = std::numeric_limits<float>::quiet_NaN();
@@ -249,7 +184,7 @@ TEST(Matmul, ReluKeepsNan) {
              {1, 1, 1}, {12, 64, 20}, {16, 48, 20}, {25, 67, 32}, {61, 131, 64}}) {
       if (is_too_large(size[0] * size[1])) continue;
       const MatmulConfig c{size[0], size[1], size[2], false, false, true, "relu"};
-      Operands o = make_operands(c);
+      ProductOperands o = make_operands(c);
       o.a = f32(o.a.type.shape, std::vector<float>(c.m * c.k, NAN));
       for (float v : run(device_class, c, o)) {
         ASSERT_TRUE(std::isnan(v)) << name_of(device_class, c);
@@ -291,7 +226,7 @@ TEST(Matmul, EpilogueEqualsThePointwiseOps) {
                                                                                   {1, 37, 300}}) {
       for (int i = 0; i < kActivationCount; ++i) {
         MatmulConfig c{size[0], size[1], size[2], false, size[2] == 300};
-        const Operands o = make_operands(c);
+        const ProductOperands o = make_operands(c);
         const TensorType type{DType::kF32, {c.m, c.n}};
         const auto pointwise = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
           std::vector<TensorType> types;
@@ -337,7 +272,7 @@ void expect_batch_exact(DeviceClass device_class, MatmulConfig c, const Shape& e
       b_at += index[d] * c.batch[d].b;
       c_at += index[d] * c.batch[d].c;
     }
-    const Operands o{
+    const ProductOperands o{
         f32({c.m * c.k}, {a_values.begin() + a_at, a_values.begin() + a_at + c.m * c.k}),
         f32({c.k * c.n}, {b_values.begin() + b_at, b_values.begin() + b_at + c.k * c.n}),
         f32({0}, {}), f32({0}, {})};

@@ -1,6 +1,7 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
+#include "kernels/pool/pool_lanes.h"
 #include "kernels/pool/pool_limits.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
@@ -125,83 +126,6 @@ Plan plan_pairs(const std::string& name, const PoolConfig& c,
   Recorder recorder;
   call(recorder, DeviceClass::kCpu, kernel, {rows_per_group}, operands);
   return recorder.finish();
-}
-
-// Small planes of few windows a row, without padding: see pool_lanes_generator.cpp.
-bool is_by_lanes(DeviceClass device_class, const PoolConfig& c) {
-  const int64_t windows = c.out_h() * c.out_w(), pixels = c.height * c.width;
-  return device_class == DeviceClass::kCpu && c.out_w() < kPoolStep &&
-         c.top + c.bottom + c.left + c.right == 0 && c.planes >= kLanes && windows >= kLanes &&
-         pixels <= kPoolPlaces;
-}
-
-Operand plane_pixels(uint32_t slot, const PoolConfig& c, int64_t pixels) {
-  return {slot, DType::kF32, {pixels, c.planes, 1, 1}, {1, pixels, 0, 0}, {}};
-}
-
-// What the windows see of a plane, with what is padded.
-struct PaddedPlane {
-  int64_t width, height;
-};
-PaddedPlane padded_plane(const PoolConfig& c) {
-  const auto reach = [](int64_t windows, int64_t stride, int64_t kernel, int64_t dilation) {
-    return (windows - 1) * stride + (kernel - 1) * dilation + 1;
-  };
-  return {std::max(c.left + c.width, reach(c.out_w(), c.stride_w, c.kernel_w, c.dilation_w)),
-          std::max(c.top + c.height, reach(c.out_h(), c.stride_h, c.kernel_h, c.dilation_h))};
-}
-
-// Any windows of small planes: see pool_lanes_max_generator.cpp.
-bool is_max_by_lanes(DeviceClass device_class, const PoolConfig& c) {
-  const PaddedPlane plane = padded_plane(c);
-  return device_class == DeviceClass::kCpu && c.planes >= kLanes && c.height * c.width >= kLanes &&
-         c.out_h() * c.out_w() >= kLanes &&
-         plane.width * std::max(plane.height, c.out_h()) <= kPoolPlaces;
-}
-
-std::vector<HostArg> lanes_geometry(const PoolConfig& c) {
-  std::vector<HostArg> args;
-  for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w,
-                        c.width, c.out_w(), c.out_h()}) {
-    args.emplace_back(checked_int32(value));
-  }
-  return args;
-}
-
-// `kernel`: takes planes of x, of y, or of both, in the order of its operands; the result is like
-// x or like y.
-Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vector<Operand>& inputs,
-                const Operand& result) {
-  std::vector<HostArg> args = lanes_geometry(c);
-  args.emplace_back(1.0f / static_cast<float>(c.kernel_h * c.kernel_w));
-  args.insert(args.end(), inputs.begin(), inputs.end());
-  args.emplace_back(result);
-  Recorder recorder;
-  recorder.call(kernel, DeviceClass::kCpu, args);
-  return recorder.finish();
-}
-Plan plan_max_lanes(const PoolConfig& c) {
-  std::vector<HostArg> args = lanes_geometry(c);
-  const PaddedPlane plane = padded_plane(c);
-  for (int64_t value : {c.height, c.top, c.left, plane.width, plane.height}) {
-    args.emplace_back(checked_int32(value));
-  }
-  Recorder recorder;
-  call(recorder, DeviceClass::kCpu, "max_pool_lanes_any", std::move(args),
-       {plane_pixels(0, c, c.height * c.width), f32(1, {c.planes, c.out_h() * c.out_w()})});
-  return recorder.finish();
-}
-Plan plan_lanes(const std::string& op, const PoolConfig& c) {
-  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
-  return plan_lanes(op + "_pool_lanes", c, {plane_pixels(0, c, pixels)},
-                    f32(1, {c.planes, windows}));
-}
-Plan plan_lanes_grad(const std::string& op, const PoolConfig& c) {
-  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
-  std::vector<Operand> inputs = {plane_pixels(0, c, windows)};
-  if (op == "max") inputs.push_back(plane_pixels(1, c, pixels));
-  return plan_lanes(op + "_pool_lanes_grad", c, inputs,
-                    f32(op == "max" ? 2 : 1, {c.planes, pixels}));
 }
 
 // Vectors of windows of 3 x 3, see pool_threes_generator.cpp: how many lanes, 0 where they do not
@@ -336,10 +260,10 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
-  if (is_by_lanes(device_class, c)) return plan_lanes("max", c);
+  if (is_pool_by_lanes(device_class, c)) return plan_pool_lanes("max", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("max", c, lanes);
-  if (is_max_by_lanes(device_class, c)) return plan_max_lanes(c);
+  if (is_max_pool_by_lanes(device_class, c)) return plan_max_pool_lanes(c);
   Recorder recorder;
   if (is_by_rows(device_class, c)) {
     record_rows(recorder, "max", c, 0, 1);
@@ -356,7 +280,7 @@ Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
     return plan_pairs("max_pool_pairs_grad", c,
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
   }
-  if (is_by_lanes(device_class, c)) return plan_lanes_grad("max", c);
+  if (is_pool_by_lanes(device_class, c)) return plan_pool_lanes_grad("max", c);
   const int64_t lanes = lanes_of_threes_grad(device_class, c);
   if (lanes != 0) return plan_threes_grad("max", c, lanes, {f32(0, y), f32(1, x), f32(2, x)});
   Recorder recorder;
@@ -391,7 +315,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
-  if (is_by_lanes(device_class, c)) return plan_lanes("avg", c);
+  if (is_pool_by_lanes(device_class, c)) return plan_pool_lanes("avg", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("average", c, lanes);
   Recorder recorder;
@@ -410,7 +334,7 @@ Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});
   }
-  if (is_by_lanes(device_class, c)) return plan_lanes_grad("avg", c);
+  if (is_pool_by_lanes(device_class, c)) return plan_pool_lanes_grad("avg", c);
   const int64_t lanes = lanes_of_threes_grad(device_class, c);
   if (lanes != 0) return plan_threes_grad("avg", c, lanes, {f32(0, y), f32(1, x)});
   Recorder recorder;
