@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <numeric>
 #include <thread>
 
 namespace ballast::device {
@@ -117,38 +116,6 @@ TEST_F(StreamTest, ViewsShareTheirParentsMemory) {
   const std::vector<uint8_t> all = bytes_upto(4 * step);
   EXPECT_EQ(download<uint8_t>(inner),
             std::vector<uint8_t>(all.begin() + 2 * step, all.begin() + 3 * step));
-}
-
-TEST_F(StreamTest, WritesBeyondTheStagingMemoryArrive) {
-  std::vector<uint32_t> values((72ull << 20) / 4 + 3);
-  std::iota(values.begin(), values.end(), 0u);
-  const BufferPtr buffer = upload(device_, values);
-  EXPECT_EQ(download<uint32_t>(buffer), values);
-}
-
-// Its staging memory is no larger: chunks are filled again while later ones are copied from.
-TEST_F(StreamTest, WritesToADeviceWithLittleMemoryArrive) {
-  DeviceOptions options;
-  options.memory_limit = 2ull << 20;
-  const DevicePtr device = open_device(options);
-  std::vector<uint32_t> values((1536ull << 10) / 4);
-  const BufferPtr buffer = Buffer::create(device, values.size() * 4);
-  for (uint32_t first = 0; first < 5; ++first) {
-    std::iota(values.begin(), values.end(), first);
-    device->default_stream().write(*buffer, 0, values.data(), values.size() * 4);
-  }
-  EXPECT_EQ(download<uint32_t>(buffer), values);
-}
-
-TEST_F(StreamTest, WriteReadsItsSourceBeforeReturning) {
-  const BufferPtr slow = Buffer::create(device_, 4);
-  const BufferPtr target = Buffer::create(device_, 4);
-  Buffer* buffers[] = {slow.get()};
-  main_.submit(slow_store(kSlowRounds, 1), buffers, 1);
-  int value = 5;
-  main_.write(*target, 0, &value, 4);
-  value = 6;
-  EXPECT_EQ(download<int>(target), std::vector<int>{5});
 }
 
 TEST_F(StreamTest, SubmitUsesBuffersAndScalarsOfEachCall) {

@@ -213,6 +213,30 @@ TEST(AdaptivePoolTest, EqualElementsAndNaN) {
   EXPECT_EQ(nn::AdaptiveAvgPool2d({1, 1})(Tensor::ones({1, 1, 2, 3})).item<float>(), 1);
 }
 
+// To sizes that do not divide: the windows overlap, and each sees its own elements only.
+TEST(AdaptivePoolTest, WindowsOverlap) {
+  std::vector<float> plane(25);
+  for (size_t i = 0; i < plane.size(); ++i) plane[i] = static_cast<float>(i);
+  const Tensor x = Tensor::from_host(plane, {1, 1, 5, 5});
+  const std::vector<float> means = {3, 4.5f, 6, 10.5f, 12, 13.5f, 18, 19.5f, 21};
+  EXPECT_EQ(ops::adaptive_avg_pool2d(x, {3, 3}).to_host<float>(), means);
+  for (DType narrow : {DType::kBF16, DType::kF16}) {
+    const Tensor pooled = ops::adaptive_avg_pool2d(ops::cast(x, narrow), {3, 3});
+    EXPECT_EQ(pooled.dtype(), narrow);
+    EXPECT_EQ(pooled.to_host<float>(), means);
+  }
+  auto f = [](Tensor t) { return ops::sum(ops::adaptive_avg_pool2d(t, {3, 5})); };
+  const std::vector<float> shares = grad(f)(x).to_host<float>();
+  EXPECT_NEAR(shares[0], 0.5, 1e-6);
+  EXPECT_NEAR(shares[5], 0.5 + 1.0 / 3, 1e-6);
+  plane[24] = INFINITY;
+  std::vector<float> far = means;
+  far[8] = INFINITY;
+  EXPECT_EQ(
+      ops::adaptive_avg_pool2d(Tensor::from_host(plane, {1, 1, 5, 5}), {3, 3}).to_host<float>(),
+      far);
+}
+
 // ---- one axis
 
 TEST(LineTest, PoolsAlongTheLastAxis) {
