@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/halide_runtime.h"
+#include "kernels/shape/bits.h"
 
 #include <string>
 #include <vector>
@@ -26,12 +27,6 @@ DType raw_type(uint64_t bytes);
 // O(elements); usually one launch. `to` must not repeat elements.
 void record_copy(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  const View& from, const View& to);
-
-// The bits of a value of up to 8 bytes.
-struct Bits {
-  int32_t low = 0, high = 0;
-};
-Bits bits_of(double value, DType dtype);
 
 void record_fill(Recorder& recorder, DeviceClass device_class, uint64_t bytes, const Shape& shape,
                  Bits value, const View& to);
