@@ -4,6 +4,8 @@
 #include "frontend/program/trace.h"
 #include "frontend/tensor/operand.h"
 
+#include <vector>
+
 namespace ballast::ops {
 
 inline Tensor unary(const char* name, const Operand& x, const Attrs& attrs = {}) {
@@ -36,6 +38,15 @@ template <class... Args>
 // refuse.
 inline int64_t from_start(int64_t axis, int64_t rank) {
   return axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+// The order of axes that undoes this one.
+inline std::vector<int64_t> inverse_of(const std::vector<int64_t>& perm) {
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  }
+  return inverse;
 }
 
 // The axis from the front; throws where it is out of range.

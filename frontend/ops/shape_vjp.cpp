@@ -1,4 +1,5 @@
 // The gradients of shape ops. Names: g is the output's cotangent, y the output, x the first input.
+#include "frontend/ops/call.h"
 #include "frontend/ops/ops.h"
 #include "frontend/transforms/jvp_rules.h"
 #include "frontend/transforms/vjp_rules.h"
@@ -19,12 +20,7 @@ std::vector<Tensor> reshape(const VjpArgs& args) {
 }
 
 std::vector<Tensor> transpose(const VjpArgs& args) {
-  const std::vector<int64_t>& perm = ints_attr(args.attrs, "perm");
-  std::vector<int64_t> inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  }
-  return {ops::transpose(g(args), inverse)};
+  return {ops::transpose(g(args), ops::inverse_of(ints_attr(args.attrs, "perm")))};
 }
 
 std::vector<Tensor> slice(const VjpArgs& args) {

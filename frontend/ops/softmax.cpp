@@ -4,7 +4,10 @@
 #include "frontend/ops/pointwise.h"
 #include "frontend/ops/shape.h"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 namespace ballast::ops {
 
@@ -24,27 +27,24 @@ Tensor over_axes(const char* name, const Operand& x, const Axes& axes) {
   for (int64_t axis : axes) {
     is_along[static_cast<size_t>(checked_axis(name, axis, rank, x.where()))] = true;
   }
-  Shape order, lines;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    if (is_along[static_cast<size_t>(axis)]) continue;
-    order.push_back(axis);
-    lines.push_back(tensor.shape()[static_cast<size_t>(axis)]);
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  const auto first_along = std::stable_partition(order.begin(), order.end(), [&](int64_t axis) {
+    return !is_along[static_cast<size_t>(axis)];
+  });
+  Shape lines;
+  for (auto axis = order.begin(); axis != first_along; ++axis) {
+    lines.push_back(tensor.shape()[static_cast<size_t>(*axis)]);
   }
   int64_t length = 1;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    if (!is_along[static_cast<size_t>(axis)]) continue;
-    order.push_back(axis);
-    length *= tensor.shape()[static_cast<size_t>(axis)];
+  for (auto axis = first_along; axis != order.end(); ++axis) {
+    length *= tensor.shape()[static_cast<size_t>(*axis)];
   }
   lines.push_back(length);
-  Shape back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
   const Tensor turned = rank == 0 ? tensor : transpose(tensor, order);
   const Tensor result =
       reshape(along(name, {reshape(turned, lines)}, -1, x.where()), turned.shape());
-  return rank == 0 ? result : transpose(result, back);
+  return rank == 0 ? result : transpose(result, inverse_of(order));
 }
 
 }  // namespace
