@@ -144,10 +144,11 @@ std::vector<std::vector<std::string>> commands(const std::string& folder, bool i
       found.push_back({python, scripts / script});
     }
   }
-  if (const char* given = std::getenv("BALLAST_BENCH_PYTHON")) {
-    found.push_back({given, scripts / "jax_rival.py"});
-  } else if (has_python && is_gpu) {
-    found.push_back({python, scripts / "jax_rival.py"});
+  const char* given = std::getenv("BALLAST_BENCH_PYTHON");
+  if (given || (has_python && is_gpu)) {
+    for (const char* script : {"jax_rival.py", "torch_rival.py"}) {
+      found.push_back({given ? given : python, scripts / script});
+    }
   }
   return found;
 }
