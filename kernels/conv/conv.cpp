@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
 #include "kernels/conv/conv_rows.h"
+#include "kernels/conv/conv_strips.h"
 #include "kernels/conv/conv_tiles.h"
 #include "kernels/conv/conv_weight.h"
 #include "kernels/conv/conv_winograd.h"
@@ -182,6 +183,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
                                                      : plan_conv2d_tiles(c, e);
   }
+  if (is_strips(c)) return plan_conv2d_strips(c, e);
   const EpilogueOperands terms(e, {c.out_channels});
   const Operand out = dense_operand(terms.out, DType::kF32, y_shape(c));
   std::vector<HostArg> args = conv_geometry(c);
@@ -229,7 +231,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
                                                     : plan_conv2d_input_grad_tiles(c);
   }
-  return plan_input_grad_general(c);
+  return is_strips_input_grad(c) ? plan_conv2d_input_grad_strips(c) : plan_input_grad_general(c);
 }
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
@@ -258,7 +260,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)
                                                      : plan_conv2d_weight_grad_tiles(c);
   }
-  return plan_weight_grad_general(c);
+  return is_strips_weight_grad(c) ? plan_conv2d_weight_grad_strips(c) : plan_weight_grad_general(c);
 }
 
 }  // namespace ballast::kernels
