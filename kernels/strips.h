@@ -1,15 +1,68 @@
-// What the generators of strips (conv_strips_generator.cpp) share. Needs Halide.
+// What generators share whose work-items, on GPUs, compute strips: some neighbouring rows and
+// columns of a plane, written out, so that what windows have in common is loaded once. Needs
+// Halide.
 #pragma once
 
-#include "kernels/conv/conv_window.h"
+#include "kernels/places.h"
 
 #include <string>
 #include <vector>
 
 namespace ballast::kernels {
 
-// A work-item's elements of a plane with zeros around it, in registers: by column and row from a
-// place on.
+// One axis of a plane of results that see another through windows.
+struct StripAxis {
+  int results;  // of a strip
+  int window, stride;
+  // Towards the input: the plane that is seen has one element to each stride of the results.
+  bool is_spread;
+  Halide::Expr extent, padding;  // of results; of the windows' plane
+
+  Halide::Expr strips() const {
+    return over((is_spread ? extent + padding - skipped() * stride : extent) + results - 1,
+                results);
+  }
+  // A strip's first result, and the first element that it sees.
+  Halide::Expr first_result(const Halide::Expr& strip) const {
+    return is_spread ? skipped() * stride + strip * results - padding : strip * results;
+  }
+  Halide::Expr first_seen(const Halide::Expr& strip) const {
+    return is_spread ? skipped() + strip * (results / stride) - before()
+                     : strip * (results * stride) - padding;
+  }
+  // Elements that a strip sees, and the tap by which its result number `result` sees number
+  // `element`, or one that does not exist.
+  int reach() const {
+    return is_spread ? before() + (results - 1) / stride + 1 : (results - 1) * stride + window;
+  }
+  Halide::Expr tap(const Halide::Expr& result, const Halide::Expr& element) const {
+    return is_spread ? result - (element - before()) * stride : element - result * stride;
+  }
+
+ private:
+  int before() const { return (window - 1) / stride; }
+  Halide::Expr skipped() const { return over(padding, stride); }  // strides of padding alone
+};
+
+// Whether a tap exists, which is known when loops are written out, and such a tap.
+inline Halide::Expr is_tap(const Halide::Expr& tap, int taps) { return tap >= 0 && tap < taps; }
+inline Halide::Expr as_tap(const Halide::Expr& tap, int taps) {
+  return unsafe_promise_clamped(tap, 0, taps - 1);
+}
+
+// Where strips are that are numbered along rows, columns and planes.
+struct StripPlace {
+  Halide::Expr column, row, plane;
+  StripPlace(const Halide::Expr& strip, const Halide::Expr& across, const Halide::Expr& down) {
+    const Halide::Expr line = over(strip, across);
+    column = strip - line * across;
+    plane = over(line, down);
+    row = line - plane * down;
+  }
+};
+
+// A work-item's elements of a plane and of what is around it, in registers: by column and row from
+// a place on.
 class StripOfPlane {
  public:
   explicit StripOfPlane(const std::string& name)
@@ -20,7 +73,7 @@ class StripOfPlane {
   template <class Tensor>
   void define(Tensor& tensor, const Halide::Expr& width, const Halide::Expr& height,
               const Halide::Expr& x, const Halide::Expr& y, const Halide::Expr& plane,
-              const std::vector<Halide::Var>& vars) {
+              const std::vector<Halide::Var>& vars, float around = 0.0f) {
     using namespace Halide;
     const auto with = [&](std::vector<Var> own) {
       own.insert(own.end(), vars.begin(), vars.end());
@@ -36,7 +89,7 @@ class StripOfPlane {
     const Expr place =
         unsafe_promise_clamped(line_(at(j_)) + column_(at(q_)), 0, tensor.dim(0).extent() - 1);
     element_(with({q_, j_})) =
-        select(is_below(x + q_, width) && is_below(y + j_, height), tensor(place), 0.0f);
+        select(is_below(x + q_, width) && is_below(y + j_, height), tensor(place), around);
     tensor.dim(0).set_min(0);
   }
 
@@ -62,10 +115,27 @@ class StripOfPlane {
   Halide::Func column_, line_, element_;
 };
 
-// Whether a tap of a window exists that is known only when loops are written out.
-inline Halide::Expr is_tap(const Halide::Expr& tap, int taps) { return tap >= 0 && tap < taps; }
-inline Halide::Expr as_tap(const Halide::Expr& tap, int taps) {
-  return unsafe_promise_clamped(tap, 0, taps - 1);
-}
+// The results of strips, of which each work-item has one: number (s, t, o) of strip `item`.
+struct StripResults {
+  static constexpr int kItems = 64;
+
+  Halide::RDom all;
+  Halide::Expr s, t, o, item;
+  StripResults(int columns, int rows, int planes, const Halide::Expr& items)
+      : all({{0, columns}, {0, rows}, {0, planes}, {0, kItems}, {0, (items + kItems - 1) / kItems}},
+            "all"),
+        s(all[0]),
+        t(all[1]),
+        o(all[2]),
+        item(all[4] * kItems + all[3]) {
+    all.where(item < items);
+  }
+  // Of the update that stores them, in which `of_item` are computed first.
+  Halide::LoopLevel schedule(Halide::Func stored) const {
+    stored.update().allow_race_conditions().unroll(all[0]).unroll(all[1]).unroll(all[2]);
+    stored.update().gpu_blocks(all[4]).gpu_threads(all[3]).never_partition_all();
+    return {stored, all[3]};
+  }
+};
 
 }  // namespace ballast::kernels

@@ -2,7 +2,9 @@
 // channels. A work-group adds up all taps of an input channel for some output channels: its items
 // go over strips of dy, some rows of one or two columns, each with all the sums in registers. Then
 // the items' sums are added through local memory.
-#include "kernels/conv/conv_strips_recipe.h"
+#include "kernels/fma.h"
+#include "kernels/layout.h"
+#include "kernels/strips.h"
 
 #include <string>
 
@@ -30,15 +32,16 @@ class ConvWeightStrips : public Generator<ConvWeightStrips> {
 
   void generate() {
     const int size = window, by = stride, taps = size * size;
-    const Expr across = strips(out_w, columns), down = strips(out_h, rows);
-    const Expr all_strips = across * down * samples;
+    const StripAxis across{columns, size, by, false, out_w, left},
+        down{rows, size, by, false, out_h, top};
+    const Expr all_strips = across.strips() * down.strips() * samples;
     // Where a strip is; those past the last are far outside.
     constexpr int kOutside = -(1 << 24);
-    const Expr number = (part * turns + turn) * kItems + item, strip = min(number, all_strips - 1),
-               line = over(strip, across), sample = over(line, down);
-    begin(turn, item, part) = {
-        (strip - line * across) * int(columns),
-        select(number < all_strips, (line - sample * down) * int(rows), kOutside), sample};
+    const Expr number = (part * turns + turn) * kItems + item;
+    const StripPlace place(min(number, all_strips - 1), across.strips(), down.strips());
+    begin(turn, item, part) = {across.first_result(place.column),
+                               select(number < all_strips, down.first_result(place.row), kOutside),
+                               place.plane};
     const FuncRef at = begin(turn, item, part);
     const Expr first = block * int(channels), group = over(first, group_outputs),
                inputs = dw.dim(2).extent(), outputs = dw.dim(3).extent() * int(channels);
@@ -47,9 +50,13 @@ class ConvWeightStrips : public Generator<ConvWeightStrips> {
     seen.define(in, in_w, in_h, at[0] * by - left, at[1] * by - top,
                 (at[2] * over(outputs, group_outputs) + group) * inputs + i,
                 {turn, item, i, block, part});
-    r = RDom({{0, int(columns)}, {0, int(rows)}, {0, reach(columns)}, {0, reach(rows)}, {0, turns}},
+    r = RDom({{0, across.results},
+              {0, down.results},
+              {0, across.reach()},
+              {0, down.reach()},
+              {0, turns}},
              "r");
-    const Expr tap_x = r[2] - r[0] * by, tap_y = r[3] - r[1] * by;
+    const Expr tap_x = across.tap(r[0], r[2]), tap_y = down.tap(r[1], r[3]);
     r.where(is_tap(tap_x, size) && is_tap(tap_y, size));
     total(kx, ky, o, item, i, block, part) = 0.0f;
     const Expr x = as_tap(tap_x, size), y = as_tap(tap_y, size);
@@ -74,11 +81,6 @@ class ConvWeightStrips : public Generator<ConvWeightStrips> {
 
  private:
   static constexpr int kItems = 128;
-
-  int reach(int results) const { return (results - 1) * stride + window; }
-  static Expr strips(const Expr& extent, int results) {
-    return over(extent + results - 1, results);
-  }
 
   void schedule_all(int taps, const RDom& items, const RDom& shares) {
     const Var to("to"), toh("toh");
