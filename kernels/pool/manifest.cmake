@@ -50,6 +50,17 @@ foreach(lanes 8 16)
   ballast_kernel(avg_pool_rows_grad_${lanes} CLASSES cpu GENERATOR pool_rows_grad
                  PARAMS is_max=false lanes=${lanes})
 endforeach()
+# Strips of a GPU: window_stride.
+ballast_kernel(max_pool_strips_3_1 CLASSES gpu GENERATOR pool_strips PARAMS rows=7)
+ballast_kernel(max_pool_strips_3_2 CLASSES gpu GENERATOR pool_strips PARAMS stride=2 rows=4)
+ballast_kernel(max_pool_strips_5_1 CLASSES gpu GENERATOR pool_strips PARAMS window=5 rows=7)
+ballast_kernel(max_pool_strips_grad_3_1 CLASSES gpu GENERATOR pool_strips_grad PARAMS rows=7)
+foreach(window 2 3)
+  ballast_kernel(max_pool_strips_grad_${window}_2 CLASSES gpu GENERATOR pool_strips_grad
+                 PARAMS window=${window} stride=2)
+  ballast_kernel(avg_pool_strips_grad_${window}_2 CLASSES gpu GENERATOR pool_strips_grad
+                 PARAMS is_max=false window=${window} stride=2)
+endforeach()
 ballast_kernel(max_pool_lanes_any CLASSES cpu GENERATOR pool_lanes_max)
 ballast_kernel(avg_pool_plane CLASSES cpu GENERATOR pool_plane)
 ballast_kernel(avg_pool_plane_grad CLASSES cpu GENERATOR pool_plane_grad)

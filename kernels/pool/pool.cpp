@@ -3,6 +3,7 @@
 #include "kernels/lanes.h"
 #include "kernels/pool/pool_lanes.h"
 #include "kernels/pool/pool_limits.h"
+#include "kernels/pool/pool_strips.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -257,6 +258,7 @@ int64_t PoolConfig::out_w() const {
 Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (elements_of(y) == 0) return {};
+  if (is_max_pool_strips(device_class, c)) return plan_max_pool_strips(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
@@ -276,6 +278,7 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_max_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (elements_of(x) == 0) return {};
+  if (is_max_pool_grad_strips(device_class, c)) return plan_max_pool_grad_strips(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs_grad", c,
                       {single_rows(0, c), row_pairs(1, c), row_pairs(2, c)});
@@ -330,6 +333,7 @@ Plan plan_avg_pool2d(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_avg_pool2d_grad(DeviceClass device_class, const PoolConfig& c) {
   const Shape x = x_shape(c), y = y_shape(c);
   if (elements_of(x) == 0) return {};
+  if (is_avg_pool_grad_strips(device_class, c)) return plan_avg_pool_grad_strips(c);
   if (is_whole_plane(device_class, c)) return plan_plane_average_grad(c);
   if (is_pairs(device_class, c)) {
     return plan_pairs("avg_pool_pairs_grad", c, {single_rows(0, c), row_pairs(1, c)});

@@ -6,6 +6,7 @@
 // give whose winner it is.
 #include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pool/pool_recipe.h"
 #include "kernels/pool/pool_turned.h"
 
 #include <limits>
@@ -75,23 +76,18 @@ class PoolLanes : public Generator<PoolLanes> {
   Expr pixel() {
     return pool_place(origin(window()) + taps[2] * dilation_h * in_width + taps[1] * dilation_w);
   }
-  // A NaN before any number, and then the first.
-  static Expr wins(const Expr& next, const Expr& value) {
-    return !le(next, value) && eq(value, value);
-  }
-
   void fold() {
     result(l, q, v) = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
     const Expr value = result(l, window(), v), next = x.turned(l, 0, pixel(), v);
     result(l, window(), v) =
-        is_max ? select(wins(next, value), next, value) : strict_float(value + next);
+        is_max ? select(wins_maximum(next, value), next, value) : strict_float(value + next);
   }
 
   // The largest element and its pixel; at first the first one's, which may be -infinity.
   void find_winners() {
     winner(l, q, v) = Tuple(-std::numeric_limits<float>::infinity(), origin(pool_place(q)));
     const FuncRef before = winner(l, window(), v);
-    const Expr next = x.turned(l, 0, pixel(), v), is_next = wins(next, before[0]);
+    const Expr next = x.turned(l, 0, pixel(), v), is_next = wins_maximum(next, before[0]);
     winner(l, window(), v) =
         Tuple(select(is_next, next, before[0]), select(is_next, pixel(), before[1]));
   }

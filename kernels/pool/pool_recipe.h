@@ -33,6 +33,11 @@ inline Halide::Expr ordered_key(const Halide::Expr& value) {
   return select(eq(value, value), ordered, std::numeric_limits<int>::max());
 }
 
+// Whether `next`, which comes later, replaces the largest `value` so far: a NaN before any number.
+inline Halide::Expr wins_maximum(const Halide::Expr& next, const Halide::Expr& value) {
+  return !le(next, value) && eq(value, value);
+}
+
 // What kernels that may average take beside the geometry.
 template <class Derived>
 class AveragingGenerator : public Halide::Generator<Derived> {

@@ -157,6 +157,25 @@ TEST(PoolLarge, Max) {
   }
 }
 
+// Fewer rows and columns than a strip of GPUs has, as many, and more; padded evenly and not.
+void check_strips(const Shape& x) {
+  PoolConfig uneven = make(x, 3, 2, 1);
+  uneven.top = 2, uneven.left = 0, uneven.right = 2;
+  for (const PoolConfig& c : {make(x, 2, 2), make(x, 2, 2, 1), make(x, 3, 1, 1), make(x, 3, 1),
+                              make(x, 3, 2), make(x, 3, 2, 1), make(x, 5, 1, 2), uneven}) {
+    check_max(c, random_f32(x, 1));
+    check_average(c, random_f32(x, 1), random_f32(y_shape(c), 2));
+  }
+}
+
+TEST(Pool, StripsOfGpus) {
+  for (const Shape& x : {Shape{1, 5, 5}, {2, 8, 7}, {1, 9, 10}}) check_strips(x);
+}
+
+TEST(PoolLarge, StripsOfGpus) {
+  for (const Shape& x : {Shape{5, 14, 14}, {3, 15, 33}, {2, 28, 57}, {70, 7, 7}}) check_strips(x);
+}
+
 // The first of equal elements wins; NaN wins over anything; -inf is a number like others.
 TEST(Pool, TiesAndSpecialNumbers) {
   for (const PoolConfig& c :
