@@ -7,75 +7,14 @@
 // words in order. The blocks' key is the state's first block. Numbers are counted in chunks, a row
 // of cursors each; `work` holds the rows, then the numbers by bucket.
 #include "kernels/layout.h"
-#include "kernels/random/random_limits.h"
-#include "kernels/random/random_recipe.h"
+#include "kernels/random/permutation_draws.h"
 
-#include <functional>
 #include <string>
-#include <vector>
 
 namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-
-Expr u32(const Expr& e) { return cast(UInt(32), e); }
-
-// The words of strips of 64 elements, for one of the two steps.
-class Draws {
- public:
-  explicit Draws(const std::string& name) : sub_key_(name + "_key"), words_(name) {}
-
-  // `first`: the first strip of a group, as a function of the group.
-  template <class Key>
-  void define(Key& key, const Expr& stream_low, const Expr& stream_high, uint32_t step,
-              const std::function<Expr(const Expr&)>& first_strip) {
-    Philox first(sub_key_.name(), {group_}, philox_counter(key(1), stream_low, stream_high, 0),
-                 key(0));
-    const auto wide = [](const Expr& word) { return cast(Int(64), word); };
-    sub_key_(group_) = wide(first.words()[0]) | wide(first.words()[1]) << 32;
-    key_products_ = first.products();
-    const Expr zero = cast(UInt(32), 0),
-               block = u32((first_strip(group_) + strip_) * kLanes + lane_);
-    Philox philox(words_.name(), {lane_, strip_, group_},
-                  {block, zero, Internal::make_const(UInt(32), step), zero}, sub_key_(group_));
-    const PhiloxWords& made = philox.words();
-    words_(lane_, word_, strip_, group_) = mux(word_, {made[0], made[1], made[2], made[3]});
-    products_ = philox.products();
-  }
-  // The word of element e of a group's strip.
-  Expr at(const Expr& e, const Expr& strip, const Expr& group) const {
-    return words_(e % kLanes, e / kLanes, strip, group);
-  }
-
-  void schedule(Func out, const RVar& group, const RVar& strip, bool is_gpu) {
-    schedule_key(LoopLevel(out, group));
-    schedule_words(LoopLevel(out, strip), is_gpu);
-  }
-  void schedule(Func out, const Var& group, Func user, const RVar& strip, bool is_gpu) {
-    schedule_key(LoopLevel(out, group));
-    schedule_words(LoopLevel(user, strip), is_gpu);
-  }
-
- private:
-  Var lane_{"lane"}, word_{"word"}, strip_{"strip"}, group_{"group"};
-  Func sub_key_, words_;
-  std::vector<Func> key_products_, products_;
-
-  void schedule_key(const LoopLevel& group) {
-    for (Func& stage : key_products_) stage.compute_at(group).store_in(MemoryType::Stack);
-    sub_key_.compute_at(group).store_in(MemoryType::Stack);
-  }
-  void schedule_words(const LoopLevel& strip, bool is_gpu) {
-    products_.push_back(words_);
-    for (Func& stage : products_) {
-      stage.compute_at(strip).store_in(MemoryType::Stack);
-      stage.bound_extent(lane_, kLanes).bound_extent(strip_, 1).bound_extent(group_, 1);
-      if (!is_gpu) stage.vectorize(lane_, kLanes);
-    }
-    words_.bound_extent(word_, 4).reorder(word_, lane_).unroll(word_);
-  }
-};
 
 template <class Derived>
 class PermutationStep : public Generator<Derived> {
@@ -105,7 +44,7 @@ class PermutationStep : public Generator<Derived> {
                   [&](const Expr& chunk) { return chunk * chunk_strips; });
   }
   Expr bucket(const Expr& e, const Expr& strip, const Expr& chunk) const {
-    const Expr number = cast<int>(below(u32(buckets), draws_.at(e, strip, chunk)));
+    const Expr number = cast<int>(below(as_u32(buckets), draws_.at(e, strip, chunk)));
     return unsafe_promise_clamped(number, 0, kMaxBuckets - 1);
   }
 };
@@ -225,7 +164,7 @@ class PermutationShuffle : public PermutationStep<PermutationShuffle> {
     const Expr at = (begin / kStrip + all_[2]) * kStrip + all_[1];
     all_.where(at >= begin && at < end);
     const Expr place = unsafe_promise_clamped(at, 0, n - 1);
-    const Expr drawn = cast<int>(below(u32(at - begin + 1), draws_.at(all_[1], all_[2], b)));
+    const Expr drawn = cast<int>(below(as_u32(at - begin + 1), draws_.at(all_[1], all_[2], b)));
     const Expr other = unsafe_promise_clamped(begin + drawn, 0, n - 1);
     const Expr number =
         select(is_single, at, work(select(is_single, 0, chunks() * buckets + place)));

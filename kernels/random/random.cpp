@@ -1,6 +1,8 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/plan_builder.h"
 #include "kernels/random/random_limits.h"
+#include "kernels/reduce/reduce.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,6 +33,48 @@ Plan plan_draws(DeviceClass device_class, const std::string& kernel, int64_t n, 
   Recorder recorder;
   recorder.call(kernel, device_class, args);
   return recorder.finish();
+}
+
+constexpr int64_t kBucketMean = 1024;  // numbers of a permutation's bucket, where there are few
+
+// That a bucket may touch. One of twice its mean is 30 standard deviations away, a chance of
+// 10^-150 or less.
+int64_t strips_of_bucket(int64_t n, int64_t buckets) {
+  return buckets == 1 ? ceil_div(n, kStrip) : ceil_div(2 * n / buckets, kStrip) + 2;
+}
+
+// On GPUs, of as many numbers that a bucket fits into local memory.
+Plan plan_permutation_by_groups(int64_t n, int64_t stream) {
+  const int64_t buckets = permutation_buckets(n), chunks = ceil_div(n, kGroupChunk),
+                cells = buckets == 1 ? 1 : chunks * buckets;
+  PlanBuilder builder(2);
+  const uint32_t counts = builder.add_floats(cells), starts = builder.add_floats(cells),
+                 work = builder.add_floats(buckets == 1 ? 1 : n);
+  const auto cells_of = [&](uint32_t slot) {
+    const int64_t rows = cells / buckets;
+    return Operand{slot, DType::kI32, {rows, buckets}, {1, rows}, {}};
+  };
+  const auto append = [&](const std::string& step, const std::vector<HostArg>& rest,
+                          const std::vector<uint32_t>& slots) {
+    std::vector<HostArg> args = {key_operand(0), low_word(stream), high_word(stream), low_word(n),
+                                 low_word(buckets)};
+    args.insert(args.end(), rest.begin(), rest.end());
+    Recorder recorder(kNoAliases);
+    recorder.call("random_permutation_group_" + step, DeviceClass::kGpu, args);
+    builder.append(recorder.finish(), slots);
+  };
+  if (buckets > 1) {
+    append("counts", {cells_of(1)}, {0, counts});
+    builder.append(plan_cumsum(DeviceClass::kGpu, {DType::kI32, {cells}}, 0, /*is_exclusive=*/true,
+                               /*is_reverse=*/false),
+                   {counts, starts});
+    append("moves", {cells_of(1), row(2, DType::kI32, n)}, {0, starts, work});
+  }
+  append("shuffle",
+         {low_word(strips_of_bucket(n, buckets)), cells_of(1),
+          row(2, DType::kI32, buckets == 1 ? 1 : n), row(3, DType::kI32, n)},
+         {0, starts, work, 1});
+  return builder.finish();
 }
 
 // How many of the 2^24 uniform numbers are below p.
@@ -89,11 +133,14 @@ Plan plan_dropout(DeviceClass device_class, int64_t n, int64_t stream, double ke
 }
 
 int64_t permutation_buckets(int64_t n) {
-  return n <= 2048 ? 1 : std::min<int64_t>(ceil_div(n, 1024), kMaxBuckets);
+  return n <= 2048 ? 1 : std::min<int64_t>(ceil_div(n, kBucketMean), kMaxBuckets);
 }
 
 Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream) {
   if (n == 0) return {};
+  if (device_class == DeviceClass::kGpu && n <= kMaxBuckets * kBucketMean) {
+    return plan_permutation_by_groups(n, stream);
+  }
   const int64_t buckets = permutation_buckets(n), strips = ceil_div(n, kStrip);
   const int64_t chunk_strips = ceil_div(strips, buckets == 1 ? 1 : 16);
   const int64_t chunks = ceil_div(strips, chunk_strips), cells = chunks * buckets;
@@ -103,8 +150,7 @@ Plan plan_random_permutation(DeviceClass device_class, int64_t n, int64_t stream
   const auto cells_of = [&](uint32_t slot) {
     return Operand{slot, DType::kI32, {buckets, chunks}, {1, buckets}, {}};
   };
-  // A bucket of twice its mean is 30 standard deviations away, a chance of 10^-150 or less.
-  const int64_t bucket_strips = buckets == 1 ? strips : ceil_div(2 * n / buckets, kStrip) + 2;
+  const int64_t bucket_strips = strips_of_bucket(n, buckets);
   Recorder recorder(kNoAliases);
   const auto call = [&](const std::string& step, const std::vector<HostArg>& args) {
     const std::string kernel = "random_permutation_" + step;

@@ -273,7 +273,7 @@ std::vector<int32_t> permutation(DeviceClass c, const State& state, int64_t n) {
 }
 
 TEST(Random, PermutationIsOneAndFollowsTheDefinition) {
-  for (int64_t n : {0, 1, 2, 3, 5, 16, 17, 64, 65, 100, 1009, 2048, 2049, 4000, 100003}) {
+  for (int64_t n : {0, 1, 2, 3, 5, 16, 17, 64, 65, 100, 1009, 2048, 2049, 4000, 100003, 2100003}) {
     if (is_too_large(2 * n)) continue;
     const State& state = kStates[n % 5];
     const auto got = permutation(DeviceClass::kCpu, state, n);
