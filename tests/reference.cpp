@@ -19,10 +19,10 @@ HostArray to_array(const Tensor& tensor) {
 }
 
 Tensor to_tensor(const HostArray& array) {
-  std::vector<uint8_t> bytes;
-  for (double value : array.values) {
-    std::vector<uint8_t> element = encode(value, array.type.dtype);
-    bytes.insert(bytes.end(), element.begin(), element.end());
+  const uint64_t size = size_of(array.type.dtype);
+  std::vector<uint8_t> bytes(array.values.size() * size);
+  for (size_t i = 0; i < array.values.size(); ++i) {
+    encode(array.values[i], array.type.dtype, &bytes[i * size]);
   }
   return Tensor::on_host_bytes(std::move(bytes), array.type).to_device();
 }

@@ -20,24 +20,33 @@ size_t flat_of(const Index& index, const Shape& shape) {
   return static_cast<size_t>(flat);
 }
 
+void advance(Index& index, const Shape& shape) {
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (++index[axis] < shape[axis]) return;
+    index[axis] = 0;
+  }
+}
+
 double broadcast_value(const HostArray& array, const Index& index) {
   const Shape& shape = array.type.shape;
-  Index own(index.end() - static_cast<std::ptrdiff_t>(shape.size()), index.end());
+  const size_t lead = index.size() - shape.size();
+  int64_t flat = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) own[axis] = 0;
+    flat = flat * shape[axis] + (shape[axis] == 1 ? 0 : index[lead + axis]);
   }
-  return array.values[flat_of(own, shape)];
+  return array.values[static_cast<size_t>(flat)];
 }
 
 ReferenceOp pointwise(std::function<double(const Elements&)> function) {
   return [function](const std::vector<HostArray>& inputs, const Attrs&,
                     std::vector<HostArray>& outputs) {
-    HostArray& out = outputs[0];
-    for (size_t i = 0; i < out.values.size(); ++i) {
-      Index index = index_of(i, out.type.shape);
-      Elements elements;
-      for (const HostArray& input : inputs) elements.push_back(broadcast_value(input, index));
-      out.values[i] = function(elements);
+    const Shape& shape = outputs[0].type.shape;
+    Index index(shape.size());
+    Elements elements(inputs.size());
+    for (double& value : outputs[0].values) {
+      for (size_t i = 0; i < inputs.size(); ++i) elements[i] = broadcast_value(inputs[i], index);
+      value = function(elements);
+      advance(index, shape);
     }
   };
 }

@@ -48,6 +48,9 @@ using Elements = std::vector<double>;
 
 Index index_of(size_t flat, const Shape& shape);
 size_t flat_of(const Index& index, const Shape& shape);
+// The next index in row-major order: where there are many, an Index of its own for each takes the
+// sanitizers longer than all that is done with it.
+void advance(Index& index, const Shape& shape);
 // The element that broadcasting puts at `index` of the larger shape.
 double broadcast_value(const HostArray& array, const Index& index);
 

@@ -14,20 +14,22 @@ void for_each_pick(const Shape& table, const HostArray& indices, const Shape& pl
                    bool is_per_element, const F& f) {
   const auto count = static_cast<size_t>(TensorType{DType::kF32, places}.elements());
   const size_t picks = is_per_element ? 1 : indices.type.shape.size();
-  for (size_t i = 0; i < count; ++i) {
-    const Index place = index_of(i, places);
-    Index at = place;
-    if (!is_per_element) {
-      const auto first = place.begin() + static_cast<int64_t>(axis);
-      at.assign(first, first + static_cast<int64_t>(picks));
+  Index place(places.size()), at, element;
+  for (size_t i = 0; i < count; ++i, advance(place, places)) {
+    const auto first = place.begin() + static_cast<int64_t>(axis);
+    const auto rest = first + static_cast<int64_t>(picks);
+    if (is_per_element) {
+      at = place;
+    } else {
+      at.assign(first, rest);
     }
     double row = indices.values[flat_of(at, indices.type.shape)];
     const auto rows = static_cast<double>(table[axis]);
     if (row < 0) row += rows;
     if (!(row >= 0 && row < rows)) continue;
-    Index element(place.begin(), place.begin() + static_cast<int64_t>(axis));
+    element.assign(place.begin(), first);
     element.push_back(static_cast<int64_t>(row));
-    element.insert(element.end(), place.begin() + static_cast<int64_t>(axis + picks), place.end());
+    element.insert(element.end(), rest, place.end());
     f(i, flat_of(element, table));
   }
 }
