@@ -1,14 +1,16 @@
 # How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
 #
 #   ballast_add_test(<target> [NO_DEVICE] [MANY_PROGRAMS] [BOTH_CLASSES] [LABELS label...]
-#                    [TIMEOUT seconds] [SHARDS n] [ENVIRONMENT k=v...])
+#                    [TIMEOUT seconds] [COST seconds] [SHARDS n] [ENVIRONMENT k=v...])
 #     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
 #     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
 #     of PoCL compiles one program at a time. MANY_PROGRAMS: most of them for one case only; PoCL's
 #     own cache has to do, since for ours it compiles each kernel once more. BOTH_CLASSES: once more
 #     with the schedules of GPUs, <target>.pocl.gpu and so on, by the main of tests/class_main.cpp.
-#   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [SHARDS n])
+#     COST: about how long an entry takes where that is long. Those start first, so that none is left
+#     alone at the end; ctest itself knows only once it has run them.
+#   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [COST seconds] [SHARDS n])
 #     <target>.oclgrind.1, ...: the filtered cases on the simulator; any report of it is a failure.
 #
 # Labels select: pocl, intel, oclgrind (the implementation), threads (what the tsan preset runs) and
@@ -47,8 +49,11 @@ set(BALLAST_TEST_HEADERS tests)
 add_custom_target(thread_tests)
 
 function(ballast_test_entry name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST" "LABELS;ENVIRONMENT;COMMAND")
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
   # A folder of the entry's own: the same case may run on another implementation at the same time.
   set(files "${PROJECT_BINARY_DIR}/test-files/${name}")
   file(MAKE_DIRECTORY "${files}")
@@ -63,26 +68,28 @@ endfunction()
 
 # One entry per OpenCL implementation.
 function(ballast_device_entries target suffix)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "MANY_PROGRAMS" "TIMEOUT" "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "MANY_PROGRAMS" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
   set(cache "")
   if(arg_MANY_PROGRAMS)
     set(cache BALLAST_CACHE_DIR=off)
   endif()
   set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
-  ballast_test_entry(${target}.pocl${suffix} TIMEOUT ${arg_TIMEOUT} LABELS pocl ${arg_LABELS}
-                     ENVIRONMENT BALLAST_DEVICE=pocl ${cache} ${arg_ENVIRONMENT}
-                     COMMAND ${command})
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
+  set(common TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} COMMAND ${command})
+  ballast_test_entry(${target}.pocl${suffix} ${common} LABELS pocl ${arg_LABELS}
+                     ENVIRONMENT BALLAST_DEVICE=pocl ${cache} ${arg_ENVIRONMENT})
   if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
-    ballast_test_entry(${target}.intel${suffix} TIMEOUT ${arg_TIMEOUT} LABELS intel ${arg_LABELS}
+    ballast_test_entry(${target}.intel${suffix} ${common} LABELS intel ${arg_LABELS}
                        ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
-                                   ${arg_ENVIRONMENT}
-                       COMMAND ${command})
+                                   ${arg_ENVIRONMENT})
   endif()
 endfunction()
 
 function(ballast_add_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS;BOTH_CLASSES"
-                        "TIMEOUT;SHARDS" "LABELS;ENVIRONMENT")
+                        "TIMEOUT;COST;SHARDS" "LABELS;ENVIRONMENT")
   ballast_optimize_lightly(${target})
   if(BALLAST_TEST_HEADERS)
     ballast_precompile(${BALLAST_TEST_HEADERS} ${target})
@@ -90,13 +97,16 @@ function(ballast_add_test target)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 900)
   endif()
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(thread_tests ${target})
     if(TARGET ballast)
       add_dependencies(thread_tests ballast)
     endif()
   endif()
-  set(common TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS})
+  set(common TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} LABELS ${arg_LABELS})
   if(arg_MANY_PROGRAMS)
     list(PREPEND common MANY_PROGRAMS)
   endif()
@@ -120,7 +130,7 @@ function(ballast_add_test target)
 endfunction()
 
 function(ballast_add_oclgrind_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;FILTER;SHARDS" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;FILTER;SHARDS" "")
   if(NOT OCLGRIND OR BALLAST_SANITIZE)
     return()
   endif()
@@ -133,7 +143,8 @@ function(ballast_add_oclgrind_test target)
   foreach(shard RANGE 1 ${arg_SHARDS})
     math(EXPR index "${shard} - 1")
     set(log "${CMAKE_CURRENT_BINARY_DIR}/${target}.oclgrind.${shard}.log")
-    ballast_test_entry(${target}.oclgrind.${shard} TIMEOUT ${arg_TIMEOUT} LABELS oclgrind
+    ballast_test_entry(${target}.oclgrind.${shard} TIMEOUT ${arg_TIMEOUT} COST "${arg_COST}"
+      LABELS oclgrind
       ENVIRONMENT BALLAST_DEVICE=oclgrind BALLAST_CACHE_DIR=off GTEST_TOTAL_SHARDS=${arg_SHARDS}
                   GTEST_SHARD_INDEX=${index}
       COMMAND "${PROJECT_SOURCE_DIR}/tools/under_oclgrind.sh" "${OCLGRIND}" "${log}"
