@@ -111,15 +111,23 @@ inline HostTensor random_f32(const Shape& shape, uint32_t seed, float low = -2, 
   return f32(shape, values);
 }
 
+inline bool is_of_intel() { return test_device()->info().platform == "Intel(R) OpenCL"; }
+
 // Intel's compiler for CPUs takes six times as long to optimize kernels of GPUs as to translate
 // them.
 inline device::Launch quickly_compiled(device::Launch launch) {
   const auto [x, y, z] = launch.local;
-  if (test_device()->info().platform != "Intel(R) OpenCL" || x * y * z == 1) return launch;
+  if (!is_of_intel() || x * y * z == 1) return launch;
   const device::Source& source = *launch.source;
   launch.source =
       device::make_source(source.text, source.options + " -cl-opt-disable", source.packs_scalars);
   return launch;
+}
+
+// It runs some ten million products a second of what it only translated: large cases of kernels of
+// GPUs, all of which have smaller ones, are left to PoCL.
+inline bool is_too_slow(DeviceClass device_class, int64_t products) {
+  return device_class == DeviceClass::kGpu && products > 5000000 && is_of_intel();
 }
 
 // Uploads the inputs, runs the plan, reads the outputs. Output i uses the buffer of input

@@ -58,7 +58,9 @@ void check_plans(const Plan& forward, const Plan& backward, const std::string& n
 }
 
 void check_config(const AttentionConfig& c, const AttentionOperands& o) {
+  const int64_t scores = c.batch * c.heads * c.queries * c.keys;
   for (DeviceClass device_class : device_classes()) {
+    if (is_too_slow(device_class, scores * (c.depth + c.value_depth))) continue;
     check_plans(plan_attention(device_class, c), plan_attention_grad(device_class, c),
                 name_of(device_class, c), c, o);
   }

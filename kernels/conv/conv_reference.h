@@ -59,6 +59,10 @@ inline void expect_near(const std::vector<float>& got, const std::vector<double>
   EXPECT_EQ(wrong, 0u) << what;
 }
 
+inline int64_t products_of(const ConvConfig& c) {
+  return elements(y_shape(c)) * (c.in_channels / c.groups) * c.kernel_h * c.kernel_w;
+}
+
 struct Totals {
   std::vector<double> value, magnitude;
   explicit Totals(int64_t n) : value(n), magnitude(n) {}
@@ -102,6 +106,7 @@ inline void check(const ConvConfig& c) {
   const auto [y, dx, dw] = AllTotals(c, x.as<float>(), w.as<float>(), dy.as<float>());
   const int64_t taps = c.kernel_h * c.kernel_w;
   for (DeviceClass d : device_classes()) {
+    if (is_too_slow(d, products_of(c))) continue;
     const std::string what = class_name(d) + " " + name_of(c);
     expect_near(run_plan(plan_conv2d(d, c, {}), {x, w}, dy.type).as<float>(), y.value, y.magnitude,
                 taps * c.in_channels / c.groups, "y of " + what);

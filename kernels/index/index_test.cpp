@@ -127,6 +127,7 @@ void check_scatter(const Case& c, Picks picks, DType dtype, DType index_dtype, b
   std::vector<HostTensor> inputs{numbers, updates};
   if (has_table) inputs.insert(inputs.begin(), table);
   for (DeviceClass device_class : device_classes()) {
+    if (is_too_slow(device_class, 20 * elements(shape))) continue;
     const Plan plan = plan_scatter_add(device_class, picks, has_table, numbers.type, updates.type,
                                        c.axis, table.type);
     for (int target : {-1, 0}) {
