@@ -261,11 +261,12 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     sums(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
     for (int tap = 0; tap < kTaps; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
-      const Expr old = sums(l, g)[tap], row = (j - y) / 2;
+      const Expr old = sums(l, g)[tap], given_row = (j - y) / 2;
       Expr sum = fma_f32(seen(l, x, j, vector, group, g, image),
-                         given(l, clamp(row, 0, kRows - 1), vector, group, g, image), old);
+                         given(l, clamp(given_row, 0, kRows - 1), vector, group, g, image), old);
       if (x == 1 && y > 0) sum = with_next(sum, place_of(vector, group, j, height), image);
-      lane_sums.push_back(select((j - y) % 2 == 0 && row >= 0 && row < kRows, sum, old));
+      lane_sums.push_back(
+          select((j - y) % 2 == 0 && given_row >= 0 && given_row < kRows, sum, old));
     }
     sums(l, g) = Tuple(lane_sums);
     fold.emplace(sums, lane_count(), std::vector<Var>{g}, add_by_tap);

@@ -20,16 +20,17 @@ void for_each_product(const ConvConfig& c, const F& f) {
       for (int64_t y = 0; y < c.out_h(); ++y) {
         for (int64_t x = 0; x < c.out_w(); ++x) {
           const int64_t at_y = ((n * c.out_channels + o) * c.out_h() + y) * c.out_w() + x;
+          const int64_t left = x * c.stride_w - c.left;
           for (int64_t ci = 0; ci < group_in; ++ci) {
+            const int64_t plane = n * c.in_channels + o / group_out * group_in + ci;
             for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
               const int64_t iy = y * c.stride_h + ky * c.dilation_h - c.top;
               if (iy < 0 || iy >= c.height) continue;
+              const int64_t row_of_x = (plane * c.height + iy) * c.width,
+                            row_of_w = ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w;
               for (int64_t kx = 0; kx < c.kernel_w; ++kx) {
-                const int64_t ix = x * c.stride_w + kx * c.dilation_w - c.left;
-                if (ix < 0 || ix >= c.width) continue;
-                const int64_t channel = o / group_out * group_in + ci;
-                f(((n * c.in_channels + channel) * c.height + iy) * c.width + ix,
-                  ((o * group_in + ci) * c.kernel_h + ky) * c.kernel_w + kx, at_y);
+                const int64_t ix = left + kx * c.dilation_w;
+                if (ix >= 0 && ix < c.width) f(row_of_x + ix, row_of_w + kx, at_y);
               }
             }
           }
