@@ -4,14 +4,40 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ballast::kernels {
 
-inline void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
+// Replaces parts of a text, from its beginning to its end: texts are long and parts many, so what
+// follows a part moves once. The text is as it was until apply().
+class Replacements {
+ public:
+  explicit Replacements(std::string& text) : text_(text) {}
+  // [begin, end), not before the end of the last one.
+  void replace(size_t begin, size_t end, std::string_view part) {
+    result_.append(text_, done_, begin - done_).append(part);
+    done_ = end;
   }
+  void apply() {
+    result_.append(text_, done_);
+    text_ = std::move(result_);
+  }
+
+ private:
+  std::string& text_;
+  std::string result_;
+  size_t done_ = 0;  // of the text, that the result has
+};
+
+inline void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  size_t at = text.find(from);
+  if (at == std::string::npos) return;
+  Replacements all(text);
+  for (; at != std::string::npos; at = text.find(from, at + from.size())) {
+    all.replace(at, at + from.size(), to);
+  }
+  all.apply();
 }
 
 using Lines = std::vector<std::string>;

@@ -165,6 +165,7 @@ void shorten_vector_places(std::string& text) {
 }
 
 void keep_items_apart(std::string& text) {
+  Replacements own(text);
   for (size_t at = 0; (at = text.find(kOfItem, at)) != std::string::npos;) {
     at += kOfItem.size();
     const int count = std::atoi(&text[at]);
@@ -174,10 +175,12 @@ void keep_items_apart(std::string& text) {
     const bool is_declaration = text.find(" = ", line) > close + 1 && text[close + 1] == ';';
     const std::string index = text.substr(bracket + 1, close - bracket - 1);
     const int places = count / lanes_of_access(text, bracket);
-    text.replace(
-        bracket + 1, index.size(),
+    at = close;
+    own.replace(
+        bracket + 1, close,
         is_declaration ? std::to_string(count) : fmt::format("({}) & {}", index, places - 1));
   }
+  own.apply();
 }
 
 void fetch_ahead(std::string& text) {

@@ -1,5 +1,7 @@
 #include "kernels/source_names.h"
 
+#include "kernels/replace_text.h"
+
 #include <algorithm>
 #include <cctype>
 #include <functional>
@@ -15,8 +17,8 @@ bool is_part_of_name(char c) {
   return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-// Calls f(begin, end) for every name in the text; f returns where to go on.
-void for_each_name(const std::string& text, const std::function<size_t(size_t, size_t)>& f) {
+// Calls f(begin, end) for every name in the text.
+void for_each_name(const std::string& text, const std::function<void(size_t, size_t)>& f) {
   for (size_t begin = 0; begin < text.size();) {
     if (!is_part_of_name(text[begin])) {
       ++begin;
@@ -24,7 +26,8 @@ void for_each_name(const std::string& text, const std::function<size_t(size_t, s
     }
     size_t end = begin;
     while (end < text.size() && is_part_of_name(text[end])) ++end;
-    begin = f(begin, end);
+    f(begin, end);
+    begin = end;
   }
 }
 
@@ -52,7 +55,6 @@ Numbers numbers_in(const std::string& text) {
     } else {
       plain.insert(text.substr(begin, end - begin));
     }
-    return end;
   });
   for (auto& [name, all] : numbers) {
     const std::string loop = name + "_s";
@@ -62,13 +64,6 @@ Numbers numbers_in(const std::string& text) {
     if (has_loop || plain.count(name) != 0) all.insert(0);
   }
   return numbers;
-}
-
-// Replaces [at, last) of a name that ends at `end`; returns where the name ends now.
-size_t replace_part(std::string& text, size_t at, size_t last, size_t end,
-                    const std::string& part) {
-  text.replace(at, last - at, part);
-  return end - (last - at) + part.size();
 }
 
 // "_12": a value; "_V12": a vector that is gathered; "_t12": what the host computed for the kernel.
@@ -87,15 +82,15 @@ void renumber_values(std::string& text, const std::string& prefix) {
   };
   for_each_name(text, [&](size_t begin, size_t end) {
     if (is_value(text, begin, end, prefix)) ranks[number_at(begin, end)] = 0;
-    return end;
   });
   int rank = 0;
   for (auto& entry : ranks) entry.second = rank++;
+  Replacements values(text);
   for_each_name(text, [&](size_t begin, size_t end) {
-    if (!is_value(text, begin, end, prefix)) return end;
-    const std::string number = std::to_string(ranks.at(number_at(begin, end)));
-    return replace_part(text, begin + prefix.size(), end, end, number);
+    if (!is_value(text, begin, end, prefix)) return;
+    values.replace(begin + prefix.size(), end, std::to_string(ranks.at(number_at(begin, end))));
   });
+  values.apply();
 }
 
 // Takes the numbers out of the kernel's name. Halide has two ways to put them in, the second where
@@ -103,29 +98,32 @@ void renumber_values(std::string& text, const std::string& prefix) {
 void rename_kernel(std::string& text) {
   static const std::regex number("_+[0-9]+(?=_|$)");
   const std::string name = kernel_name_in(text);
+  if (name.empty()) return;
   const std::string plain = std::regex_replace(name, number, "");
+  Replacements names(text);
   for_each_name(text, [&](size_t begin, size_t end) {
-    if (name.empty() || text.compare(begin, end - begin, name) != 0) return end;
-    return replace_part(text, begin, end, end, plain);
+    if (text.compare(begin, end - begin, name) == 0) names.replace(begin, end, plain);
   });
+  names.apply();
 }
 
 }  // namespace
 
 void renumber_names(std::string& text) {
-  // So Halide writes its names in comments.
-  for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) text.replace(at, 1, "__");
+  replace_all(text, "$", "__");  // so Halide writes its names in comments
   rename_kernel(text);
   for (const char* prefix : kValues) renumber_values(text, prefix);
   const Numbers numbers = numbers_in(text);
+  Replacements renumbered(text);
   for_each_name(text, [&](size_t begin, size_t end) {
     const auto [at, last] = find_number(text, begin, end);
-    if (at == end) return end;
+    if (at == end) return;
     const std::set<int>& all = numbers.at(text.substr(begin, at - begin));
     const int number = std::stoi(text.substr(at + 2, last - at - 2));
     const auto rank = std::distance(all.begin(), all.find(number));
-    return replace_part(text, at, last, end, rank == 0 ? "" : "__" + std::to_string(rank));
+    renumbered.replace(at, last, rank == 0 ? "" : "__" + std::to_string(rank));
   });
+  renumbered.apply();
 }
 
 std::string kernel_name_in(std::string_view text) {
