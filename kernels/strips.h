@@ -130,8 +130,18 @@ struct StripResults {
         item(all[4] * kItems + all[3]) {
     all.where(item < items);
   }
-  // Of the update that stores them, in which `of_item` are computed first.
-  Halide::LoopLevel schedule(Halide::Func stored) const {
+  // Stores `value` of each at `place` in `out`, whose first are column and row, where that exists.
+  // Gives where an item computes what it needs for that.
+  template <class Out>
+  Halide::LoopLevel store(Out& out, std::vector<Halide::Expr> place, const Halide::Expr& value) {
+    all.where(is_below(place[0], out.dim(0).extent()) && is_below(place[1], out.dim(1).extent()));
+    std::vector<Halide::Var> any(place.size());
+    for (size_t d = 0; d < place.size(); ++d) {
+      place[d] = unsafe_promise_clamped(place[d], 0, out.dim(static_cast<int>(d)).extent() - 1);
+    }
+    Halide::Func stored = out;
+    stored(any) = Halide::undef<float>();
+    stored(place) = value;
     stored.update().allow_race_conditions().unroll(all[0]).unroll(all[1]).unroll(all[2]);
     stored.update().gpu_blocks(all[4]).gpu_threads(all[3]).never_partition_all();
     return {stored, all[3]};

@@ -20,14 +20,10 @@ from jax_ops import OPS
 jax.config.update("jax_default_matmul_precision", "highest")
 
 
-def listed(results):
-    return list(results) if isinstance(results, (list, tuple)) else [results]
-
-
 def applied(node, inputs):
     attrs = {name: tuple(value) if isinstance(value, list) else value
              for name, value in node["attrs"].items()}
-    return listed(OPS[node["op"]](attrs, *inputs))
+    return worker.listed(OPS[node["op"]](attrs, *inputs))
 
 
 def function_of(case):
@@ -37,14 +33,7 @@ def function_of(case):
         return None
     if not steps:
         return lambda *inputs: applied(case, inputs)
-
-    def graph(*inputs):
-        values, is_read = list(inputs), set(range(len(inputs)))
-        for step in steps:
-            is_read.update(step["inputs"])
-            values += applied(step, [values[number] for number in step["inputs"]])
-        return [value for number, value in enumerate(values) if number not in is_read]
-    return graph
+    return lambda *inputs: worker.graph_results(steps, inputs, applied)
 
 
 def prepare(case):

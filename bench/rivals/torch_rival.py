@@ -29,30 +29,22 @@ def wait():
         torch.cuda.synchronize()
 
 
-def listed(results):
-    return list(results) if isinstance(results, (list, tuple)) else [results]
+def applied(node, inputs):
+    return worker.listed(OPS[node["op"]](node["attrs"], *inputs))
 
 
 def call_of(case):
     """A function without arguments that gives a list of results; None where an op is not known."""
     arrays = [torch.from_numpy(array).to(DEVICE) for array in worker.inputs_of(case)]
     steps = case.get("steps", [])
-    if not steps:
-        if case["op"] in PREPARED:
-            call = PREPARED[case["op"]](case["attrs"], *arrays)
-            return lambda: listed(call())
-        op = OPS.get(case["op"])
-        return op and (lambda: listed(op(case["attrs"], *arrays)))
-    if not all(step["op"] in OPS for step in steps):
+    if not steps and case["op"] in PREPARED:
+        call = PREPARED[case["op"]](case["attrs"], *arrays)
+        return lambda: worker.listed(call())
+    if not all(step["op"] in OPS for step in steps or [case]):
         return None
-
-    def chain():
-        values, is_read = list(arrays), set(range(len(arrays)))
-        for step in steps:
-            is_read.update(step["inputs"])
-            values += listed(OPS[step["op"]](step["attrs"], *[values[i] for i in step["inputs"]]))
-        return [value for number, value in enumerate(values) if number not in is_read]
-    return chain
+    if not steps:
+        return lambda: applied(case, arrays)
+    return lambda: worker.graph_results(steps, arrays, applied)
 
 
 def captured(call):

@@ -31,6 +31,19 @@ def inputs_of(case):
     return [values_of(operand, i) for i, operand in enumerate(case["inputs"])]
 
 
+def listed(results):
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def graph_results(steps, inputs, apply):
+    """What no step reads; apply(step, operands) gives a step's results as a list."""
+    values, is_read = list(inputs), set(range(len(inputs)))
+    for step in steps:
+        is_read.update(step["inputs"])
+        values += apply(step, [values[number] for number in step["inputs"]])
+    return [value for number, value in enumerate(values) if number not in is_read]
+
+
 def checksum(array):
     v = np.asarray(array).astype(np.float64).ravel()
     if v.size == 0:

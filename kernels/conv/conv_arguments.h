@@ -20,6 +20,10 @@ inline Shape w_shape(const ConvConfig& c) {
   return {c.out_channels, c.in_channels / c.groups, c.kernel_h, c.kernel_w};
 }
 
+// Channels of a group.
+inline int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
+inline int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
+
 // stride_h, stride_w, top, left, dilation_h, dilation_w.
 std::vector<HostArg> conv_geometry(const ConvConfig& config);
 

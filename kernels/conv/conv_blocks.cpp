@@ -15,8 +15,6 @@ namespace {
 
 constexpr DeviceClass kGpu = DeviceClass::kGpu;
 
-int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
-int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
 int64_t taps(const ConvConfig& c) { return c.kernel_h * c.kernel_w; }
 int64_t chunks_of(int64_t steps) { return ceil_div(steps, kBlockSteps); }
 bool are_whole_chunks(int64_t steps) { return steps % kBlockSteps == 0; }

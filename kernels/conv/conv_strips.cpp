@@ -14,9 +14,6 @@ namespace {
 
 constexpr int64_t kQuad = 4;  // channels of a group that an item takes together
 
-int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
-int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
-
 // Whether there are kernels for the window and its stride.
 bool has_kernels(const ConvConfig& c) {
   const bool is_square = c.kernel_h == c.kernel_w && c.stride_h == c.stride_w;

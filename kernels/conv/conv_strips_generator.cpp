@@ -90,16 +90,9 @@ class ConvStrips : public Generator<ConvStrips> {
   void store(const Expr& items) {
     StripResults all(columns, rows, channels, items);
     const FuncRef at = begin(all.item);
-    std::vector<Expr> place = {at[4] + all.s, at[5] + all.t, at[6] + all.o, at[7]};
-    all.all.where(is_below(place[0], out.dim(0).extent()) &&
-                  is_below(place[1], out.dim(1).extent()));
-    for (int d = 0; d < 4; ++d) {
-      place[d] = unsafe_promise_clamped(place[d], 0, out.dim(d).extent() - 1);
-    }
-    Func stored = out;
-    stored(Var(), Var(), Var(), Var()) = undef<float>();
-    stored(place) = result(all.s, all.t, all.o, all.item);
-    const LoopLevel item = all.schedule(stored), channel(total, r[4]);
+    const LoopLevel item = all.store(out, {at[4] + all.s, at[5] + all.t, at[6] + all.o, at[7]},
+                                     result(all.s, all.t, all.o, all.item)),
+                    channel(total, r[4]);
     for (Func of_item : {begin, total, result}) of_item.compute_at(item);
     result.bound_extent(o, channels).unroll(s).unroll(t).unroll(o);
     weight.compute_at(channel).unroll(kx).unroll(ky).unroll(o);

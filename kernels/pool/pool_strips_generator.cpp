@@ -41,15 +41,7 @@ class PoolStrips : public Generator<PoolStrips> {
 
     StripResults all(1, rows, 1, items);
     const FuncRef at = begin(all.item);
-    std::vector<Expr> result = {at[2], at[3] + all.t, at[4]};
-    all.all.where(is_below(result[1], out.dim(1).extent()));
-    for (int d = 0; d < 3; ++d) {
-      result[d] = unsafe_promise_clamped(result[d], 0, out.dim(d).extent() - 1);
-    }
-    Func stored = out;
-    stored(Var(), Var(), Var()) = undef<float>();
-    stored(result) = best(all.t, all.item);
-    const LoopLevel item = all.schedule(stored);
+    const LoopLevel item = all.store(out, {at[2], at[3] + all.t, at[4]}, best(all.t, all.item));
     begin.compute_at(item).store_in(MemoryType::Stack).bound_extent(i, 1);
     seen.schedule(item, item);
     for (Func func : {across, best}) {

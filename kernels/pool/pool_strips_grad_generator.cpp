@@ -86,15 +86,8 @@ class PoolStripsGrad : public Generator<PoolStripsGrad> {
   void store(const Expr& items) {
     StripResults all(columns, rows, 1, items);
     const FuncRef at = begin(all.item);
-    std::vector<Expr> place = {at[2] + all.s, at[3] + all.t, at[4]};
-    all.all.where(is_below(place[0], width) && is_below(place[1], height));
-    for (int d = 0; d < 3; ++d) {
-      place[d] = unsafe_promise_clamped(place[d], 0, dx_->dim(d).extent() - 1);
-    }
-    Func stored = *dx_;
-    stored(Var(), Var(), Var()) = undef<float>();
-    stored(place) = total(all.s, all.t, all.item);
-    const LoopLevel item = all.schedule(stored);
+    const LoopLevel item =
+        all.store(*dx_, {at[2] + all.s, at[3] + all.t, at[4]}, total(all.s, all.t, all.item));
     given.schedule(item, item);
     total.update().reorder({r[0], r[1], r[2], r[3], i});
     for (int written_out = 0; written_out < 4; ++written_out) {
