@@ -15,6 +15,14 @@ inline Halide::Expr with_prefetch(const Halide::Expr& value, const Halide::Expr&
                                       Halide::Internal::Call::PureExtern);
 }
 
+// The same far ahead of its use, into the second cache: where lines are asked for in the order in
+// which they lie, however they are read, memory keeps up (a Zen 4, `docs/kernels.md`).
+inline Halide::Expr with_early_prefetch(const Halide::Expr& value, const Halide::Expr& element) {
+  return Halide::Internal::Call::make(value.type(), "ballast_early_prefetch", {value, element},
+                                      Halide::Internal::Call::PureExtern);
+}
+constexpr int kEarly = 2048;  // how many elements ahead
+
 // The same for a loop of multiply-adds whose sums fill the registers, of a vector or a scalar: the
 // request stands at the loop's end, as loads do not pass it. Its place is to be one of those read
 // and a number, or sums go through the stack nevertheless.

@@ -69,7 +69,8 @@ void access_whole_vectors(std::string& text, int lanes) {
 constexpr std::string_view kPrefetchMacro =
     "#if defined(__x86_64__) || defined(__aarch64__)\n"
     "#define PREFETCH(pointer) __builtin_prefetch((const void*)(size_t)(pointer))\n"
-    "#else\n#define PREFETCH(pointer)\n#endif\n";
+    "#define PREFETCH_EARLY(pointer) __builtin_prefetch((const void*)(size_t)(pointer), 0, 2)\n"
+    "#else\n#define PREFETCH(pointer)\n#define PREFETCH_EARLY(pointer)\n#endif\n";
 
 // Where the line begins that closes the block of `at`.
 size_t end_of_block(const std::string& text, size_t at) {
@@ -77,10 +78,20 @@ size_t end_of_block(const std::string& text, size_t at) {
   return text.rfind('\n', at) + 1;
 }
 
+// The hints of hints.h, and the macro that each becomes; late ones where their block ends.
+struct PrefetchHint {
+  std::string_view call, macro;
+  bool is_late = false;
+};
+constexpr PrefetchHint kPrefetch{"ballast_prefetch(", "PREFETCH"},
+    kEarlyPrefetch{"ballast_early_prefetch(", "PREFETCH_EARLY"},
+    kLatePrefetch{"ballast_late_prefetch(", "PREFETCH", true};
+
 // "x = CALLvalue, element);" becomes "x = value;", and the access that was `element` a request for
 // its memory, where it was or at the end of its block; where the compiler makes code for this CPU
 // and not for a simulator.
-void prefetch_elements(std::string& text, std::string_view call, bool is_late) {
+void prefetch_elements(std::string& text, const PrefetchHint& hint) {
+  const auto [call, macro, is_late] = hint;
   if (text.find(call) != std::string::npos) text.insert(0, kPrefetchMacro);
   for (size_t at = 0; (at = text.find(call, at)) != std::string::npos;) {
     const size_t value = at + call.size(), comma = text.find(", ", value);
@@ -95,7 +106,8 @@ void prefetch_elements(std::string& text, std::string_view call, bool is_late) {
     // "base[place]" of a scalar too
     const bool is_vector = text[access] == '*' || text[access] == '(';
     if (!is_vector && !(is_late && text[end - 1] == ']')) continue;
-    const std::string request = fmt::format("PREFETCH(&{});\n", text.substr(access, end - access));
+    const std::string request =
+        fmt::format("{}(&{});\n", macro, text.substr(access, end - access));
     text.erase(line, end + 2 - line);
     text.insert(is_late ? end_of_block(text, line) : line, request);
     at = line;
@@ -334,7 +346,8 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   name_lanes(text);
   join_parts(text);
   for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
-  prefetch_elements(text, "ballast_prefetch(", false);
+  prefetch_elements(text, kPrefetch);
+  prefetch_elements(text, kEarlyPrefetch);
   prefetch_results(text, rules.streams);
   stream_values(text);
   if (rules.streams) stream_results(text);
@@ -343,7 +356,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   define_functions(text);
   if (rules.direct_access) split_places(text, rules.direct_stack);
   // Of places that were split as those of the loads beside them.
-  prefetch_elements(text, "ballast_late_prefetch(", true);
+  prefetch_elements(text, kLatePrefetch);
   unroll_by_fours(text);
   if (rules.hides_strides) hide_strides(text);
   if (rules.may_alias) replace_all(text, "*restrict ", "*");

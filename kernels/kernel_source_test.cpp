@@ -36,6 +36,17 @@ TEST(KernelSource, ARequestStandsWhereItsElementWas) {
                         "  float16 _2 = _1;\n"));
 }
 
+TEST(KernelSource, AnEarlyRequestIsForTheSecondCache) {
+  const std::string text = extracted(
+      "  float16 _0 = *(__global float16_anywhere*)(_in + 2048);\n"
+      "  float16 _2 = ballast_early_prefetch(_1, _0);\n"
+      "  _out[_x] = _2;\n");
+  EXPECT_THAT(text, HasSubstr(" {\n"
+                              "PREFETCH_EARLY(&*(__global float16_anywhere*)(_in + 2048));\n"
+                              "  float16 _2 = _1;\n"));
+  EXPECT_THAT(text, HasSubstr("#define PREFETCH_EARLY(pointer) __builtin_prefetch("));
+}
+
 TEST(KernelSource, ALateRequestStandsAtTheEndOfTheLoop) {
   EXPECT_THAT(extracted("  float _1 = _in[_0];\n"
                         "  float _3 = ballast_late_prefetch(_2, _1);\n"

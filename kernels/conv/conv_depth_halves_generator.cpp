@@ -99,12 +99,18 @@ class HalvesGenerator : public Generator<Derived> {
     return row * (2 * width) + 2 * start_of(vector);
   }
 
-  // `value`, which asks for what the next group sees where this one's lies at `place`, in the next
-  // plane's after the last: for one tap of each row but that before the group's.
-  Expr with_next(const Expr& value, const Expr& place, const Expr& image) {
-    const Expr next = place + 2 * kRows * (2 * width);
-    return with_prefetch(with_prefetch(value, pixel(next + l, image)),
-                         pixel(next + lane_count() + l, image));
+  // `value`, the nth of kAsking that ask for as much of x as a vector of a group sees of it, in the
+  // order in which it lies: `first` is where that begins, of group k's first row.
+  static constexpr int kAsking = 2 * kRows;
+  Expr with_next(const Expr& value, const Expr& nth, const Expr& first, const Expr& image) {
+    const auto ahead = [&](int half) {
+      return pixel(first + (2 * nth + half) * lane_count() + l, image);
+    };
+    return with_early_prefetch(with_early_prefetch(value, ahead(0)), ahead(1));
+  }
+  // Where what vector v of group k asks for begins.
+  Expr asked_by(const Expr& vector, const Expr& group, const Expr& height) {
+    return first_of(group, height) * (4 * width) + vector * (2 * kAsking * lane_count()) + kEarly;
   }
 
   // Of eight lanes they are more than there are registers: taps see them one by one.
@@ -130,7 +136,7 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     for (int tap = 0; tap < kTaps; ++tap) {
       const int x = tap % kWindow, y = tap / kWindow;
       sum = fma_f32(seen(l, x, 2 * i + y, v, k, g, n), weights(x, y, g), sum);
-      if (x == 1 && y > 0) sum = with_next(sum, place_of(v, k, 2 * i + y, height), n);
+      if (x == 1 && y > 0) sum = with_next(sum, 2 * i + y - 1, asked_by(v, k, height), n);
     }
     sums(l, i, v, k, g, n) = reordered(sum);
     part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors()}, {0, groups(height)}}, "part");
@@ -257,6 +263,10 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     part = RDom({{0, 2 * kRows + 1}, {0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}},
                 "part");
     const Expr j = part[0], vector = part[1], group = part[2], image = part[3];
+    // Beyond the plane comes that of the next image.
+    const Expr asked = asked_by(vector, group, height), plane = in.dim(0).extent();
+    const Expr is_beyond = asked >= plane, first = select(is_beyond, asked - plane, asked),
+               next_image = image + select(is_beyond, 1, 0);
     std::vector<Expr> lane_sums;
     sums(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
     for (int tap = 0; tap < kTaps; ++tap) {
@@ -264,7 +274,7 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
       const Expr old = sums(l, g)[tap], given_row = (j - y) / 2;
       Expr sum = fma_f32(seen(l, x, j, vector, group, g, image),
                          given(l, clamp(given_row, 0, kRows - 1), vector, group, g, image), old);
-      if (x == 1 && y > 0) sum = with_next(sum, place_of(vector, group, j, height), image);
+      if (x == 1 && y > 0) sum = with_next(sum, j - 1, first, next_image);
       lane_sums.push_back(
           select((j - y) % 2 == 0 && given_row >= 0 && given_row < kRows, sum, old));
     }

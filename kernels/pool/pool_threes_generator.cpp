@@ -108,8 +108,9 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
       const Expr inside = select(nth == 0, max(row, 0), nth == last_nth, min(row, last), row);
       Expr value = pixel(column, inside);
       // The next step's rows, of which those that windows share are asked for once.
-      const Expr next = pixel(column, row + kRows * stride);
-      if (ky < stride) value = select(j < stride, with_prefetch(value, next), value);
+      const Expr vectors = (v * stride * kRows + i * stride + ky) * stride + j;
+      const Expr next = pixel(l + vectors * lanes + kEarly, k * kRows * stride);
+      if (ky < stride) value = select(j < stride, with_early_prefetch(value, next), value);
       const Expr padded = select(nth == 0, select(row >= 0, value, 0.0f), nth == last_nth,
                                  select(row <= last, value, 0.0f), value);
       values.push_back(is_average() ? padded : value);

@@ -163,12 +163,8 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     const int wide = 2 * lanes;
     const Expr first = first_window(v) * 2;
     const Expr begin = select(start == 2, min(first, last_column() + 1 - wide), first);
-    const auto vector = [&](const Expr& at) {  // and the next step's
-      const Expr value = pixel(of, at);
-      return select(i < kRows * stride, with_prefetch(value, pixel(of + kRows * stride, at)),
-                    value);
-    };
-    const Expr low = vector(begin + l), high = vector(begin + lanes + l);
+    const Expr low = with_next(pixel(of, begin + l), 0),
+               high = with_next(pixel(of, begin + lanes + l), 1);
     const Expr evens = take_lanes(low, high, lanes, [](int lane) { return 2 * lane; }),
                odds = take_lanes(low, high, lanes, [](int lane) { return 2 * lane + 1; });
     const Expr before = pixel(of, max(begin - 1, 0)),
@@ -177,12 +173,18 @@ class PoolThreesGrad : public AveragingGenerator<PoolThreesGrad> {
     return {select(is_between, moved(before, odds, lanes - 1), evens),
             select(is_between, evens, odds), select(is_between, odds, moved(evens, after, 1))};
   }
+  // Of the rows that a step has to itself, asks for as much of x as it reads of them, in order.
+  Expr with_next(const Expr& value, int nth) const {
+    const Expr vectors = (v * kRows * stride + i) * stride + nth;
+    const Expr next = pixel(first_row(k) * stride, vectors * lanes + l + kEarly);
+    return select(i < kRows * stride, with_early_prefetch(value, next), value);
+  }
   // A lane of padding takes what is beside it, which the vector turned by a lane does not have
   // there.
   std::vector<Expr> taps_beside(const Expr& of) const {
     const Expr begin = first_window(v) - left, end = last_column() + 1 - lanes;
     const auto vector = [&](const Expr& first) { return pixel(of, clamp(first, 0, end) + l); };
-    const Expr middle = vector(begin + 1);
+    const Expr middle = with_next(vector(begin + 1), 0);
     return {
         select(begin < 0, select(l == 0, middle, moved(middle, middle, lanes - 1)), vector(begin)),
         middle,
