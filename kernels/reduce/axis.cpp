@@ -1,5 +1,6 @@
 #include "kernels/reduce/axis.h"
 
+#include "kernels/lanes.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -31,6 +32,19 @@ SourceRules AxisView::rules() const {
 
 bool AxisView::is_short() const {
   return is_rows_ && device_class_ == DeviceClass::kCpu && split_.axis <= kShortRow;
+}
+
+bool AxisView::is_narrow() const {
+  return device_class_ == DeviceClass::kCpu && split_.inner == 1 && split_.axis > 1 &&
+         split_.axis < kLanes && split_.outer >= kLanes;
+}
+
+Operand AxisView::flat(uint32_t slot, DType dtype) const {
+  return dense_operand(slot, dtype, {split_.elements()});
+}
+
+Operand AxisView::flat_per_line(uint32_t slot, DType dtype) const {
+  return dense_operand(slot, dtype, {lines()});
 }
 
 const char* AxisView::layout(int64_t long_row) const {

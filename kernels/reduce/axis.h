@@ -30,6 +30,11 @@ class AxisView {
   bool is_short() const;
   const char* short_layout() const { return is_short() ? "short_rows" : layout(); }
 
+  // Sixteen rows or more on CPUs, shorter than a vector: "narrow_rows", whose kernels take operands
+  // by flat() and the row's length behind them.
+  bool is_narrow() const;
+  Operand flat(uint32_t slot, DType dtype = DType::kF32) const;
+  Operand flat_per_line(uint32_t slot, DType dtype = DType::kF32) const;
   Operand tensor(uint32_t slot, DType dtype = DType::kF32) const;
   // One value by line.
   Operand per_line(uint32_t slot, DType dtype = DType::kF32) const;

@@ -217,6 +217,11 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, co
   split(out, 1, TailStrategy::GuardWithIf);
 }
 
+AxisSchedule::AxisSchedule(const AxisNest& nest, Func values, const Halide::LoopLevel& level)
+    : nest_(nest), out_(values), level_(level) {
+  is_tensor() ? keep_row(values, kLanes) : keep(values);
+}
+
 void AxisSchedule::split_rows(Func func, const Expr& rows_per_group) {
   func.split(nest_.row, group_, nest_.row, rows_per_group, TailStrategy::GuardWithIf);
   if (nest_.rows_at_once > 1) {
@@ -239,6 +244,11 @@ void AxisSchedule::vectorize_columns(Stage stage) {
 }
 
 void AxisSchedule::keep(Func per_line) {
+  if (nest_.is_narrow) {
+    per_line.compute_at(level_).store_in(MemoryType::Stack);
+    per_line.bound(nest_.i, 0, kLanes).bound_extent(nest_.o, 1).vectorize(nest_.i);
+    return;
+  }
   if (nest_.is_rows) {
     per_line.compute_at(out_, pass());
     if (nest_.is_gpu) return;
@@ -254,7 +264,11 @@ void AxisSchedule::keep(Fold& fold) {
   keep(fold.total_);
   if (!nest_.is_rows) {
     Stage update = fold.total_.update().reorder(nest_.i, fold.steps_.x);
-    if (!nest_.is_gpu) vectorize_columns(update);
+    if (nest_.is_narrow) {
+      update.vectorize(nest_.i);
+    } else if (!nest_.is_gpu) {
+      vectorize_columns(update);
+    }
     return;
   }
   if (nest_.is_gpu) {
@@ -295,6 +309,11 @@ void AxisSchedule::fold_within(Fold& fold, Func consumer) {
 }
 
 void AxisSchedule::keep_row(Func values, int longest) {
+  if (nest_.is_narrow) {
+    keep(values);
+    values.bound_storage(nest_.r, kLanes);
+    return;
+  }
   values.compute_at(out_, pass()).store_in(MemoryType::Stack);
   values.bound_storage(nest_.r, longest).bound_storage(nest_.row, nest_.rows_at_once);
   vectorize_row(values);

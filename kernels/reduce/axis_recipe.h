@@ -9,6 +9,9 @@
 //            that the end of a row's fold, one chain of instructions, runs beside other rows.
 //            "long_rows", for GPUs: more work-items for each.
 //   columns  x(i, r, o): vectors lie along i, across the axis; i may have any stride.
+//            "narrow_rows", for CPUs, of rows of fewer than 16 elements: i counts sixteen rows that
+//            lie one after the other and change places in registers (narrow_rows.h), o is the
+//            first.
 // The order of additions depends on the extents only.
 #pragma once
 
@@ -27,15 +30,17 @@ struct AxisNest {
   // Rows on CPUs whose length is whole steps of four vectors: fewer instructions for each.
   bool has_whole_steps = false;
   int rows_at_once = 1;  // that each pass takes; more for "short_rows"
+  bool is_narrow = false;
   // Of a GPU's work-group, and how many elements of a row each has in flight.
   int items = 64, loads = 4;
   Halide::Expr length;  // of the axis
   Halide::Var r{"r"}, row{"row"}, i{"i"}, o{"o"};
 
   AxisNest(const std::string& layout, bool is_gpu_class)
-      : is_rows(layout != "columns"),
+      : is_rows(layout != "columns" && layout != "narrow_rows"),
         is_gpu(is_gpu_class),
-        rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1) {
+        rows_at_once(layout == "short_rows" ? kRowsAtOnce : 1),
+        is_narrow(layout == "narrow_rows") {
     if (layout == "long_rows") items = 256, loads = 8;
   }
   // The coordinates of the element `along` of this line; those of what a line has once.
@@ -78,10 +83,14 @@ class AxisSchedule {
   AxisSchedule(const AxisNest& nest, Halide::Func out, const Halide::Expr& width,
                const Halide::Expr& is_dense);
 
+  // Narrow rows: where what is kept is computed.
+  AxisSchedule(const AxisNest& nest, Halide::Func values, const Halide::LoopLevel& level);
+
   void keep(Fold& fold);
-  void keep(Halide::Func per_line);                 // one value by line
-  void keep(Fold& fold, Halide::Func per_line);     // which nothing but this needs the fold for
-  void keep_row(Halide::Func values, int longest);  // a line's values; rows on CPUs only
+  void keep(Halide::Func per_line);              // one value by line
+  void keep(Fold& fold, Halide::Func per_line);  // which nothing but this needs the fold for
+  // A line's values; rows on CPUs only.
+  void keep_row(Halide::Func values, int longest);
   void add_output(Halide::Func per_line, Halide::Expr rows_per_group);  // rows only
   // What a CPU's work-group makes once, after its rows; the last dimension of `func`, called like
   // the nest's rows (Halide fuses loops of one name), counts groups.
@@ -101,6 +110,7 @@ class AxisSchedule {
 
   const AxisNest nest_;
   Halide::Func out_;
+  Halide::LoopLevel level_;
   Halide::Var group_{"group"}, inner_{"inner"}, block_{"block"};
   Halide::Expr is_wide_, is_vector_, is_gather_;
 };

@@ -7,11 +7,13 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/reduce/extremum.h"
+#include "kernels/reduce/narrow_rows.h"
 #include "kernels/reduce/row_lengths.h"
 #include "kernels/weave.h"
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -189,8 +191,9 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
 
 // Along the dense axis where it is shorter than a vector: in(row * length + r) -> out(row), sixteen
 // rows or more side by side in the lanes, the last of them moved inwards over their neighbours.
-// `chunk`: vectors of a work-group. The elements of up to four whole vectors change places in
-// registers, others are gathered. The order is that of ReduceRows.
+// `chunk`: vectors of a work-group. Elements change places in registers, those of 4 bytes by whole
+// rows; where rows of other elements are longer than four, they are gathered. The order is that of
+// ReduceRows.
 class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
  public:
   Input<int> length{"length"};
@@ -208,8 +211,15 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
     all.where(vector < vectors);
     const Expr first = min(vector * kLanes, rows - kLanes);
     steps = RDom(0, length, "steps");
+    Expr next = element({(at + l) * length + steps});
+    if (type().bytes() == sizeof(float)) {
+      narrow.emplace("narrow", length, std::vector<Var>{at}, [&](const Expr& row, const Expr& r) {
+        return element({(at + row) * length + r});
+      });
+      next = narrow->at(l, steps, {at});
+    }
     total(l, at) = start_value();
-    total(l, at) = fold(total(l, at), element({(at + l) * length + steps}));
+    total(l, at) = fold(total(l, at), next);
     Expr value = total(all[0], first);
     for (int count : kCounts) value = select(length == count, folded(count, first), value);
     out(i) = undef(type());
@@ -224,6 +234,7 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
     total.compute_at(out, all[1]).store_in(MemoryType::Stack);
     total.bound_extent(l, kLanes).bound_extent(at, 1).vectorize(l);
     total.update().reorder(l, steps).vectorize(l);
+    if (narrow) narrow->schedule({out, all[1]});
   }
 
  private:
@@ -244,6 +255,7 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
   }
 
   Var i{"i"}, l{"l"}, at{"at"};
+  std::optional<NarrowRows> narrow;
   Func total{"total"};
   RDom all, steps;
 };

@@ -9,8 +9,14 @@ Plan plan_softmax_cross_entropy(DeviceClass device_class, int64_t batch, int64_t
   if (batch == 0) return {};
   if (classes < 1) device::fail(device::Code::kInvalidArgument, "[{}] there are no classes", op);
   const AxisView view(device_class, {batch, classes}, 1);
-  const std::string kernel = op + "_" + view.layout();
   Recorder recorder(view.rules());
+  if (view.is_narrow()) {
+    recorder.call(op + "_narrow_rows", device_class,
+                  {view.flat(0), view.flat_per_line(1, DType::kI32), smoothing,
+                   view.rows_per_group(), checked_int32(view.length()), view.flat_per_line(2)});
+    return recorder.finish();
+  }
+  const std::string kernel = op + "_" + view.layout();
   recorder.call(kernel, device_class,
                 {view.tensor(0), view.per_line(1, DType::kI32), smoothing, view.rows_per_group(),
                  view.per_line(2)});
@@ -21,11 +27,18 @@ Plan plan_softmax_cross_entropy_grad(DeviceClass device_class, int64_t batch, in
                                      float smoothing) {
   const AxisView view(device_class, {batch, classes}, 1);
   if (view.is_empty()) return {};
-  std::string kernel = std::string("softmax_cross_entropy_grad_") + view.layout();
+  const std::string op = "softmax_cross_entropy_grad_";
+  Recorder recorder(view.rules());
+  if (view.is_narrow()) {
+    recorder.call(op + "narrow_rows", device_class,
+                  {view.flat_per_line(0), view.flat(1), view.flat_per_line(2, DType::kI32),
+                   smoothing, view.rows_per_group(), checked_int32(view.length()), view.flat(3)});
+    return recorder.finish();
+  }
+  std::string kernel = op + view.layout();
   const bool is_cached =
       device_class == DeviceClass::kCpu && view.is_rows() && view.length() <= kLongestCachedRow;
   if (is_cached) kernel += view.rules().streams ? "_cached_streams" : "_cached";
-  Recorder recorder(view.rules());
   recorder.call(kernel, device_class,
                 {view.per_line(0), view.tensor(1), view.per_line(2, DType::kI32), smoothing,
                  view.rows_per_group(), view.tensor(3)});

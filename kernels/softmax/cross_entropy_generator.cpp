@@ -26,20 +26,20 @@ class CrossEntropy : public AxisGenerator<CrossEntropy> {
   // With t = onehot (1 - s) + s / C and z = logit - peak: log total - (1 - s) z_label - s mean(z).
   void generate() {
     AxisNest nest = make_nest();
-    Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
-    const Expr shifted = logits(nest.at(nest.r)) - peak[0];
-    const Expr exponential = with_next_row(nest, exp_of_negative(shifted), logits(nest.at(nest.r)),
-                                           logits.dim(1).extent());
+    const Func given = read(logits, nest);
+    const Expr logit = given(nest.at(nest.r));
+    Fold peak(nest, "peak", {{FoldKind::kMax, logit}});
+    const Expr shifted = logit - peak[0];
+    const Expr exponential = with_next(logits, nest, exp_of_negative(shifted), logit);
     Fold total(nest, "total", {{FoldKind::kSum, exponential}, {FoldKind::kSum, shifted}});
-    const Expr label = labels(nest.place());
+    const Expr label = read_line(labels, nest)(nest.place());
     const Expr is_valid = label >= 0 && label < nest.length;
-    const Expr chosen = logits(nest.at(clamp(label, 0, nest.length - 1))) - peak[0];
+    const Expr chosen = given(nest.at(clamp(label, 0, nest.length - 1))) - peak[0];
     // A class with a logit of -inf must not matter where there is no smoothing.
     const Expr mean = select(smoothing > 0.0f, total[1] / cast<float>(nest.length), 0.0f);
     const Expr value =
         strict_float((log_f32(total[0]) - (1.0f - smoothing) * chosen) - smoothing * mean);
-    loss(nest.place_vars()) = select(is_valid, value, Expr(NAN));
-    AxisSchedule schedule = make_schedule(nest, loss, rows_per_group);
+    AxisSchedule schedule = write(loss, nest, select(is_valid, value, Expr(NAN)), rows_per_group);
     schedule.keep(peak);
     schedule.keep(total);
   }
@@ -65,27 +65,26 @@ class CrossEntropyGrad : public AxisGenerator<CrossEntropyGrad> {
   // dloss (e / total - s / C) everywhere, and dloss (1 - s) less at the label.
   void generate() {
     AxisNest nest = make_nest();
-    Fold peak(nest, "peak", {{FoldKind::kMax, logits(nest.at(nest.r))}});
+    const Expr logit = read(logits, nest)(nest.at(nest.r));
+    Fold peak(nest, "peak", {{FoldKind::kMax, logit}});
     Func e("e"), scale("scale"), bias("bias");
-    const Expr logit = logits(nest.at(nest.r)), own = exp_of_negative(logit - peak[0]);
-    const auto with_next = [&](const Expr& value) {
-      return with_next_row(nest, value, logit, logits.dim(1).extent());
-    };
+    const Expr own = exp_of_negative(logit - peak[0]);
     const bool asks_last = is_cached && !streams;  // as softmax does
-    e(nest.at_vars()) = asks_last ? with_row_of(nest, dlogits, own) : with_next(own);
+    e(nest.at_vars()) =
+        asks_last ? with_row_of(nest, dlogits, own) : with_next(logits, nest, own, logit);
     const Expr exponential = e(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, exponential}});
-    const Expr label = labels(nest.place());
+    const Expr label = read_line(labels, nest)(nest.place());
     const Expr is_valid = label >= 0 && label < nest.length;
     scale(nest.place_vars()) = select(is_valid, 1.0f / total[0], Expr(NAN));
     bias(nest.place_vars()) = smoothing / cast<float>(nest.length);
     const Expr target = select(nest.r == label, 1.0f - smoothing, 0.0f) + bias(nest.place());
-    const Expr result =
-        strict_float((exponential * scale(nest.place()) - target) * dloss(nest.place()));
-    dlogits(nest.at_vars()) = asks_last ? with_next(result) : result;
-    AxisSchedule schedule = make_schedule(nest, dlogits, rows_per_group);
+    const Expr result = strict_float((exponential * scale(nest.place()) - target) *
+                                     read_line(dloss, nest)(nest.place()));
+    AxisSchedule schedule = write(
+        dlogits, nest, asks_last ? with_next(logits, nest, result, logit) : result, rows_per_group);
     schedule.keep(peak);
-    if (is_cached) schedule.keep_row(e, kLongestCachedRow);
+    if (is_cached || is_narrow()) schedule.keep_row(e, is_narrow() ? kLanes : kLongestCachedRow);
     schedule.keep(total);
     schedule.keep(scale);
     schedule.keep(bias);

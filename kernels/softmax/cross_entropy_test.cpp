@@ -88,7 +88,7 @@ void check(int64_t batch, int64_t classes, float scale, bool has_bad_labels, flo
 }
 
 TEST(CrossEntropy, MatchesDouble) {
-  for (int64_t batch : {1, 5, 16, 64}) {
+  for (int64_t batch : {1, 5, 16, 35, 64}) {
     for (int64_t classes : {1, 2, 10, 16, 37}) {
       if (!is_too_large(4 * batch * classes)) check(batch, classes, 3, false);
     }
@@ -99,7 +99,7 @@ TEST(CrossEntropy, MatchesDouble) {
 }
 
 TEST(CrossEntropy, SmoothsLabels) {
-  for (int64_t batch : {1, 5, 20}) {
+  for (int64_t batch : {1, 5, 20, 35}) {
     for (int64_t classes : {1, 2, 10, 16, 37, 64, 257}) {
       if (!is_too_large(8 * batch * classes)) check(batch, classes, 3, classes == 10, 0.1f);
     }

@@ -23,18 +23,16 @@ class Softmax : public AxisGenerator<Softmax> {
 
   void generate() {
     AxisNest nest = make_nest();
-    const Expr x = in(nest.at(nest.r));
-    const bool is_kept = is_cached || (is_short() && !is_log);
-    const auto with_next = [&](const Expr& value) {
-      return with_next_row(nest, value, x, in.dim(1).extent());
-    };
+    const Expr x = read(in, nest)(nest.at(nest.r));
+    const bool is_kept = is_cached || ((is_short() || is_narrow()) && !is_log);
+    const auto asking = [&](const Expr& value) { return with_next(in, nest, value, x); };
     SoftmaxLine line(nest, "softmax", x, is_log, [&](const Expr& value) {
-      const Expr asked = asks_last() ? value : with_next(value);
+      const Expr asked = asks_last() ? value : asking(value);
       // Of long rows the result's would be gone from the nearest cache before it is written.
       return is_kept && !streams ? with_row_of(nest, out, asked) : asked;
     });
-    out(nest.at_vars()) = asks_last() ? with_next(line.result()) : line.result();
-    AxisSchedule schedule = make_schedule(nest, out, rows_per_group);
+    const Expr result = asks_last() ? asking(line.result()) : line.result();
+    AxisSchedule schedule = write(out, nest, result, rows_per_group);
     line.keep(schedule, !is_kept ? 0 : is_short() ? kShortRow : kLongestCachedRow);
   }
 
@@ -57,15 +55,14 @@ class SoftmaxGrad : public AxisGenerator<SoftmaxGrad> {
 
   void generate() {
     AxisNest nest = make_nest();
-    const Expr g = dy(nest.at(nest.r)), result = y(nest.at(nest.r));
+    const Expr g = read(dy, nest)(nest.at(nest.r)), result = read(y, nest)(nest.at(nest.r));
     Fold total(nest, "total", {{FoldKind::kSum, is_log ? g : strict_float(g * result)}});
     Expr value = is_log ? strict_float(g - exp_f32(result) * total[0])
                         : strict_float((g - total[0]) * result);
     for (const Expr& input : {g, result}) {
-      value = with_next_row(nest, value, input, dy.dim(1).extent());
+      value = with_next(dy, nest, value, input);
     }
-    dx(nest.at_vars()) = value;
-    AxisSchedule schedule = make_schedule(nest, dx, rows_per_group);
+    AxisSchedule schedule = write(dx, nest, value, rows_per_group);
     schedule.keep(total);
   }
 };
