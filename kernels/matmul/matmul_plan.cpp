@@ -61,7 +61,7 @@ class Writer {
   void add_built(const Operand& rows, const Operand& lanes, const std::vector<int32_t>& panel_args,
                  std::string kernel) {
     std::vector<HostArg> args = {rows, lanes, bias(),
-                                 over_output(has_extra() ? slots_.extra : slots_.a)};
+                                 has_extra() ? over_output(slots_.extra) : no_matrix()};
     args.insert(args.end(), panel_args.begin(), panel_args.end());
     args.push_back(static_cast<int32_t>(bias_mode()));
     args.push_back(static_cast<int32_t>(activation_number(config_.activation)));
@@ -190,6 +190,14 @@ class Writer {
     Operand operand{slot, problem_.dtype, {lanes_.extent, rows_.extent}, {c.column, c.row}, {}};
     if (choice_.swapped) std::swap(operand.strides[0], operand.strides[1]);
     return with_batch(operand, problem_.c_batch);
+  }
+
+  // In the place of one that is not read, of as many dimensions.
+  Operand no_matrix() const {
+    Operand operand = over_output(slots_.a);
+    std::fill(operand.extents.begin(), operand.extents.end(), 1);
+    std::fill(operand.strides.begin(), operand.strides.end(), 0);
+    return operand;
   }
 
   Operand bias() const {
