@@ -32,7 +32,7 @@ Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 }  // namespace
 
 bool is_of_blocks(const ConvConfig& c) {
-  if (!has_wide_units()) return false;
+  if (!has_wide_registers()) return false;
   if (!(is_same(c, 5) || is_same(c, 7)) || !has_one_channel(c)) return false;
   const int64_t reach = c.kernel_w / 2, pitch = depth_blocks_pitch(static_cast<int>(c.kernel_w)),
                 held = (c.height + 2 * reach) * pitch + 2 * kLanes;

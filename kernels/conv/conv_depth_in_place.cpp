@@ -90,16 +90,16 @@ Operand flat_results(uint32_t slot, const ConvConfig& c) {
 }
 
 // 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that
-// what lies above and below is a shuffle too. Not where they are computed by halves.
+// what lies above and below is a shuffle too.
 std::string squares_kernel(const std::string& name, const ConvConfig& c) {
-  const bool is_short = c.kernel_w == 3 && c.width < kLanes / 2 && !halves_wide_registers();
+  const bool is_short = c.kernel_w == 3 && c.width < kLanes / 2;
   return fmt::format("{}_{}x{}_{}{}", name, c.kernel_w, c.kernel_h, c.width,
                      is_short || !has_wide_registers() ? "_narrow" : "");
 }
 
 // For conv_depth_pairs: two planes side by side.
 bool is_paired(const ConvConfig& c) {
-  return has_wide_units() && c.width <= kLanes / 2 && c.groups % 2 == 0;
+  return has_wide_registers() && c.width <= kLanes / 2 && c.groups % 2 == 0;
 }
 
 // Planes in pairs, as (a plane's elements, half, pair, n).

@@ -51,8 +51,8 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
   return 0;
 }
 
-// Sixteen planes are taken where a register holds them and the unit is as wide; of 5x5 towards the
-// weights alone, as y and dx have blocks or pairs in registers instead.
+// Sixteen planes are taken where a register holds them; of 5x5 towards the weights alone, as y and
+// dx have blocks or pairs in registers instead.
 Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
@@ -62,7 +62,7 @@ Turned turned(const ConvConfig& c, bool is_weight) {
   }
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.width) > 0;
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;
-  if (has_wide_units() && has_wide_kernel) turned.lanes = kLanes;
+  if (has_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
   turned.columns = turned.is_row ? c.width : columns_of(c);
   if (turned.columns > 0) turned.rows = rows_of(c, turned.lanes);
   return turned;
@@ -121,9 +121,7 @@ Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 
 bool is_turned(const ConvConfig& c) { return turned(c, /*is_weight=*/true).rows > 0; }
 
-bool turns_short_rows(const ConvConfig& c) {
-  return c.width <= kLanes / 2 && !halves_wide_registers() && is_turned(c);
-}
+bool turns_short_rows(const ConvConfig& c) { return c.width <= kLanes / 2 && is_turned(c); }
 
 Plan plan_conv2d_turned(const ConvConfig& c, const ConvEpilogue& e) { return plan(c, e, false); }
 

@@ -64,10 +64,9 @@ int64_t chunk_taps(const ConvConfig& c) {
 
 }  // namespace
 
-// Of a Zen 4, which takes wide vectors by halves, it is not measured.
 bool is_plane_phases_input_grad(const ConvConfig& c) {
   constexpr int64_t kLeastChannels = 64;  // of dy, for what is transposed
-  if (!has_wide_units()) return false;
+  if (!has_wide_registers()) return false;
   if (c.stride_h != 2 || c.stride_w != 2 || c.dilation_h != 1 || c.dilation_w != 1) return false;
   if (c.height % 2 != 0 || c.width % 2 != 0 || c.width < kLanes || c.batch == 0) return false;
   const int64_t inputs = c.out_channels / c.groups, outputs = c.in_channels / c.groups;

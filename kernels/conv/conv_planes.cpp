@@ -84,9 +84,8 @@ Written written(const ConvProblem& p, const Cut& cut) {
 bool is_short(const ConvProblem& p) { return p.inputs == 1 || p.window() == 1; }
 
 // Of fewer taps all channels' weights and the pixels that a tile sees stay in the nearest cache
-// whatever the lanes are, and pixels in them need neither chunks nor transposing. Not measured
-// where registers are halved.
-int64_t least_taps() { return has_wide_units() ? 208 : 96; }
+// whatever the lanes are, and pixels in them need neither chunks nor transposing.
+int64_t least_taps() { return has_wide_registers() ? 208 : 96; }
 
 // Channels in the lanes where they fill their tiles, and enough of them for what is transposed.
 // Both kinds need work-groups enough.
