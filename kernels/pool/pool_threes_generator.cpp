@@ -107,7 +107,7 @@ class PoolThrees : public AveragingGenerator<PoolThrees> {
       const Expr nth = i * stride + ky, row = first_row + nth;
       const Expr inside = select(nth == 0, max(row, 0), nth == last_nth, min(row, last), row);
       Expr value = pixel(column, inside);
-      // The next step's rows, of which those that windows share are asked for once.
+      // Asks for as much of x as a step reads of rows that are its own, in order.
       const Expr vectors = (v * stride * kRows + i * stride + ky) * stride + j;
       const Expr next = pixel(l + vectors * lanes + kEarly, k * kRows * stride);
       if (ky < stride) value = select(j < stride, with_early_prefetch(value, next), value);
