@@ -62,12 +62,12 @@ class AxisGenerator : public Halide::Generator<Derived> {
   Halide::Func read(In& tensor, const AxisNest& nest) {
     if (!is_narrow()) return tensor;
     const Halide::Var first = nest.o;
-    narrow_.emplace_back("narrow", nest.length, std::vector<Halide::Var>{first},
+    narrow_.emplace_back("narrow", nest.length, first,
                          [&](const Halide::Expr& row, const Halide::Expr& column) {
                            return tensor((first + row) * nest.length + column);
                          });
     Halide::Func turned("rows_read");
-    turned(nest.at_vars()) = narrow_.back().at(nest.i, nest.r, {first});
+    turned(nest.at_vars()) = narrow_.back().at(nest.i, nest.r, first);
     return turned;
   }
   Halide::Func read_line(In& per_line, const AxisNest& nest) {

@@ -14,31 +14,28 @@
 
 namespace ballast::kernels {
 
-// Of rows of at least two elements of 4 bytes each. `keys`: which sixteen rows.
+// Of rows of at least two elements of 4 bytes each. `key`: which sixteen rows.
 class NarrowRows {
  public:
   using Expr = Halide::Expr;
   using Var = Halide::Var;
 
   // element(row, column) of the sixteen; columns before and after a row are those of other rows.
-  NarrowRows(const std::string& name, const Expr& length, const std::vector<Var>& keys,
+  NarrowRows(const std::string& name, const Expr& length, const Var& key,
              const std::function<Expr(Expr row, Expr column)>& element)
-      : length_(length), keys_(keys) {
+      : length_(length), key_(key), turned_(name) {
     Halide::Func block("block_" + name);
     // The vectors of the first rows begin with them, those of the last rows end with them: none
     // reaches beyond the sixteen.
-    block(keyed<Var>(l, r)) = element(r, l + select(r < kHalf, 0, length - kLanes));
-    steps_ = transpose_block(block, kLanes, sizeof(float), l, r, keys);
-    turned_ = Halide::Func(name);
-    turned_(keyed<Var>(l, r)) = steps_.back()(keyed<Var>(l, r));
+    block(l, r, key) = element(r, l + select(r < kHalf, 0, length - kLanes));
+    steps_ = transpose_block(block, kLanes, sizeof(float), l, r, {key});
+    turned_(l, r, key) = steps_.back()(l, r, key);
   }
 
   // Of the row in lane `lane`; lanes are a loop that is vectorized.
-  Expr at(const Expr& lane, const Expr& column, const std::vector<Expr>& keys) const {
+  Expr at(const Expr& lane, const Expr& column, const Expr& key) const {
     const auto turned = [&](const Expr& at) {
-      std::vector<Expr> place{lane, Halide::unsafe_promise_clamped(at, 0, kLanes - 1)};
-      place.insert(place.end(), keys.begin(), keys.end());
-      return Expr(turned_(place));
+      return Expr(turned_(lane, Halide::unsafe_promise_clamped(at, 0, kLanes - 1), key));
     };
     return select(lane < kHalf, turned(column), turned(column + kLanes - length_));
   }
@@ -51,23 +48,16 @@ class NarrowRows {
     steps_.push_back(turned_);
     for (Halide::Func step : steps_) {
       step.bound(l, 0, kLanes).bound(r, 0, kLanes).vectorize(l).unroll(r);
-      for (const Var& key : keys_) step.bound_extent(key, 1);
+      step.bound_extent(key_, 1);
     }
   }
 
  private:
   static constexpr int kHalf = kLanes / 2;
 
-  template <class Place>
-  std::vector<Place> keyed(const Place& lane, const Place& row) const {
-    std::vector<Place> place{lane, row};
-    place.insert(place.end(), keys_.begin(), keys_.end());
-    return place;
-  }
-
   Var l{"l"}, r{"r"};
   Expr length_;
-  std::vector<Var> keys_;
+  Var key_;
   std::vector<Halide::Func> steps_;
   Halide::Func turned_;
 };

@@ -213,10 +213,10 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
     steps = RDom(0, length, "steps");
     Expr next = element({(at + l) * length + steps});
     if (type().bytes() == sizeof(float)) {
-      narrow.emplace("narrow", length, std::vector<Var>{at}, [&](const Expr& row, const Expr& r) {
+      narrow.emplace("narrow", length, at, [&](const Expr& row, const Expr& r) {
         return element({(at + row) * length + r});
       });
-      next = narrow->at(l, steps, {at});
+      next = narrow->at(l, steps, at);
     }
     total(l, at) = start_value();
     total(l, at) = fold(total(l, at), next);
