@@ -193,7 +193,7 @@ void Recorder::call(HostFunction function, const std::string& label,
                     const std::vector<HostArg>& args) {
   label_ = label;
   call_rules_ = rules_;
-  call_rules_.streams = rules_.streams && touched_bytes(args) > last_cache_bytes();
+  call_rules_.streams = rules_.streams && touched_bytes(args) > most_kept_;
   call_bytes_ = passed_bytes(args);
   std::deque<BoundBuffer> buffers;
   std::vector<void*> argv;

@@ -10,6 +10,7 @@
 
 #include "device/device.h"
 #include "kernels/plan.h"
+#include "kernels/streaming.h"
 #include "kernels/workspace.h"
 
 #include <exception>
@@ -65,8 +66,11 @@ class Recorder {
  public:
   explicit Recorder(SourceRules rules = {}) : rules_(std::move(rules)) {}
 
-  // SourceRules::streams of the calls that follow.
-  void set_streams(bool streams) { rules_.streams = streams; }
+  // SourceRules::streams of the calls that follow, where they touch more than `most_kept` bytes.
+  void set_streams(bool streams, int64_t most_kept = last_cache_bytes()) {
+    rules_.streams = streams;
+    most_kept_ = most_kept;
+  }
   // Runs `function` and appends its launches, each labelled `label`.
   void call(HostFunction function, const std::string& label, const std::vector<HostArg>& args);
   // The same with the kernel of this name built ahead of time (see aot_kernel).
@@ -84,6 +88,7 @@ class Recorder {
  private:
   friend struct RecorderHooks;
   SourceRules rules_;
+  int64_t most_kept_ = last_cache_bytes();
   Plan plan_;
   // Of the call that runs.
   std::string label_;
