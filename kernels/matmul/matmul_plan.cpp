@@ -45,7 +45,7 @@ class Writer {
     } else {
       lanes = matrix_of(lanes_, true);
     }
-    recorder_.set_streams(has_panels() && streams(), most_kept());
+    if (has_panels()) recorder_.set_streams(streams(), most_kept());
     if (chain_ != nullptr) {
       add_fused({rows, lanes, panel_args, operands_of_chain(), over_output(slots_.output)});
     } else {
