@@ -7,11 +7,15 @@
 
 namespace ballast::kernels {
 
-AxisView::AxisView(DeviceClass device_class, const Shape& shape, int64_t axis)
+AxisView::AxisView(DeviceClass device_class, const Shape& shape, int64_t axis,
+                   NarrowRowsKernels narrow)
     : device_class_(device_class), split_(split_around(shape, static_cast<size_t>(axis))) {
   // A vector's width, or enough work-items to be worth a group.
   const int64_t shortest = device_class == DeviceClass::kCpu ? 16 : 32;
   is_rows_ = split_.inner == 1 && split_.axis >= shortest;
+  is_narrow_ = narrow == NarrowRowsKernels::kSome && device_class == DeviceClass::kCpu &&
+               split_.inner == 1 && split_.axis > 1 && split_.axis < kLanes &&
+               split_.outer >= kLanes;
 }
 
 int32_t AxisView::rows_per_group() const {
@@ -34,26 +38,15 @@ bool AxisView::is_short() const {
   return is_rows_ && device_class_ == DeviceClass::kCpu && split_.axis <= kShortRow;
 }
 
-bool AxisView::is_narrow() const {
-  return device_class_ == DeviceClass::kCpu && split_.inner == 1 && split_.axis > 1 &&
-         split_.axis < kLanes && split_.outer >= kLanes;
-}
-
-Operand AxisView::flat(uint32_t slot, DType dtype) const {
-  return dense_operand(slot, dtype, {split_.elements()});
-}
-
-Operand AxisView::flat_per_line(uint32_t slot, DType dtype) const {
-  return dense_operand(slot, dtype, {lines()});
-}
-
 const char* AxisView::layout(int64_t long_row) const {
+  if (is_narrow_) return "narrow_rows";
   if (!is_rows_) return "columns";
   return device_class_ == DeviceClass::kGpu && split_.axis >= long_row ? "long_rows" : "rows";
 }
 
 Operand AxisView::tensor(uint32_t slot, DType dtype) const {
   const auto [outer, axis, inner] = split_;
+  if (is_narrow_) return dense_operand(slot, dtype, {split_.elements()});
   if (is_rows_) return {slot, dtype, {axis, outer}, {1, axis}, {}};
   if (inner == 1) return {slot, dtype, {outer, axis, 1}, {axis, 1, outer * axis}, {}};
   return {slot, dtype, {inner, axis, outer}, {1, inner, inner * axis}, {}};
@@ -61,9 +54,16 @@ Operand AxisView::tensor(uint32_t slot, DType dtype) const {
 
 Operand AxisView::per_line(uint32_t slot, DType dtype) const {
   const auto [outer, axis, inner] = split_;
-  if (is_rows_) return {slot, dtype, {outer}, {1}, {}};
+  if (is_rows_ || is_narrow_) return {slot, dtype, {outer}, {1}, {}};
   if (inner == 1) return {slot, dtype, {outer, 1}, {1, outer}, {}};
   return {slot, dtype, {inner, outer}, {1, inner}, {}};
+}
+
+std::vector<HostArg> AxisView::args(std::vector<HostArg> inputs, const Operand& result) const {
+  inputs.emplace_back(rows_per_group());
+  if (is_narrow_) inputs.emplace_back(checked_int32(length()));
+  inputs.emplace_back(result);
+  return inputs;
 }
 
 }  // namespace ballast::kernels

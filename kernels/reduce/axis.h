@@ -6,13 +6,18 @@
 #include "kernels/reduce/row_lengths.h"
 
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
+
+// Whether an op has kernels for narrow rows.
+enum class NarrowRowsKernels { kNone, kSome };
 
 class AxisView {
  public:
   // `axis` counts from 0.
-  AxisView(DeviceClass device_class, const Shape& shape, int64_t axis);
+  AxisView(DeviceClass device_class, const Shape& shape, int64_t axis,
+           NarrowRowsKernels narrow = NarrowRowsKernels::kNone);
 
   bool is_empty() const { return split_.elements() == 0; }
   bool is_rows() const { return is_rows_; }
@@ -22,7 +27,7 @@ class AxisView {
   // For kernels that write results of this shape once, from values and not in the buffers of
   // inputs.
   SourceRules rules() const;
-  // "rows", "long_rows" or "columns": how the kernels' names end.
+  // "rows", "long_rows", "columns" or "narrow_rows": how the kernels' names end.
   // Long rows, which more of a GPU's work-items share, have `long_row` elements and more; by
   // default none that fused kernels take, so that those have the same bits.
   const char* layout(int64_t long_row = kLongestCachedRow + 1) const;
@@ -30,16 +35,16 @@ class AxisView {
   bool is_short() const;
   const char* short_layout() const { return is_short() ? "short_rows" : layout(); }
 
-  // Sixteen rows or more on CPUs, shorter than a vector: "narrow_rows", whose kernels take operands
-  // by flat() and the row's length behind them.
-  bool is_narrow() const;
-  Operand flat(uint32_t slot, DType dtype = DType::kF32) const;
-  Operand flat_per_line(uint32_t slot, DType dtype = DType::kF32) const;
   Operand tensor(uint32_t slot, DType dtype = DType::kF32) const;
   // One value by line.
   Operand per_line(uint32_t slot, DType dtype = DType::kF32) const;
+  // What kernels take: `inputs`, how many rows a group has and, of narrow ones, their length,
+  // `result`.
+  std::vector<HostArg> args(std::vector<HostArg> inputs, const Operand& result) const;
 
  private:
+  // Sixteen rows or more on CPUs, shorter than a vector, whose kernels take flat operands.
+  bool is_narrow_;
   DeviceClass device_class_;
   AxisSplit split_;
   bool is_rows_;
