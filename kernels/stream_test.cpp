@@ -1,6 +1,7 @@
 // Results of many bytes are written past the caches: by the same kernels, to the same bits.
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/registers.h"
 #include "kernels/streaming.h"
 #include "kernels/test_support.h"
 
@@ -111,6 +112,21 @@ TEST(Streams, Matmul) {
         },
         {random_f32({kLength, kLength}, 6)});
   }
+}
+
+// Of two thirds of the last cache: a panel's rows follow each other, those of several do not.
+TEST(Streams, ProductsOfSeveralPanelsWhereTheyHalfFillTheLastCache) {
+  const RegistersScope scope(kWideRegisters);
+  constexpr int64_t kSteps = 48;
+  const auto is_past_it = [](int64_t columns) {
+    MatmulConfig config;
+    config.n = columns, config.k = kSteps;
+    config.m = last_cache_bytes() * 2 / 3 / (4 * (columns + kSteps));
+    return is_streamed(plan_matmul(DeviceClass::kCpu, config));
+  };
+  if (last_cache_bytes() / 4 < kStreamedBytes) GTEST_SKIP() << "no last cache worth keeping in";
+  EXPECT_FALSE(is_past_it(64));
+  EXPECT_TRUE(is_past_it(256));
 }
 
 }  // namespace
