@@ -43,11 +43,10 @@ class AxisView {
   std::vector<HostArg> args(std::vector<HostArg> inputs, const Operand& result) const;
 
  private:
-  // Sixteen rows or more on CPUs, shorter than a vector, whose kernels take flat operands.
-  bool is_narrow_;
   DeviceClass device_class_;
   AxisSplit split_;
   bool is_rows_;
+  bool is_narrow_;  // sixteen rows or more, shorter than a vector, whose kernels take them flat
 };
 
 }  // namespace ballast::kernels
