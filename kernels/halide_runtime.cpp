@@ -3,7 +3,6 @@
 #include "kernels/aot_table.h"
 #include "kernels/join_launches.h"
 #include "kernels/source_names.h"
-#include "kernels/streaming.h"
 
 #include <HalideRuntimeOpenCL.h>
 #include <xxhash.h>

@@ -22,7 +22,6 @@ class AxisView {
   bool is_empty() const { return split_.elements() == 0; }
   bool is_rows() const { return is_rows_; }
   int64_t length() const { return split_.axis; }
-  int64_t lines() const { return split_.outer * split_.inner; }
   int32_t rows_per_group() const;
   // For kernels that write results of this shape once, from values and not in the buffers of
   // inputs.
