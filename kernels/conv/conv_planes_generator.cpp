@@ -18,7 +18,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   PlaneWindow window;
 
   void generate() {
-    make_planes(window);
+    make_planes(window, out.dim(1).extent());
     sum();
     store();
   }
@@ -63,9 +63,9 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     // Its rows are asked for while the next tiles are computed: else writing them waits for memory.
     const Expr result =
         product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);
-    staged(q, j, o, p, g, n) =
-        with_prefetch(result, window.same(first_row(p) * out.dim(0).extent() + q,
-                                          channel_of(tile_of(p, o), j, channels), g, n));
+    staged(q, j, o, p, g, n) = with_prefetch(
+        result, window.same(first_row(p, out.dim(1).extent()) * out.dim(0).extent() + q,
+                            channel_of(tile_of(p, o), j, channels), g, n));
   }
 
   void store() {
@@ -89,7 +89,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     const Expr column =
         select(has_vectors(), min(results[2] * kLanes, width - kLanes) + lane, has_halves(),
                half * (width - kHalf) + results[0], min(lane, width - 1));
-    const Expr row = results[3], y = first_row(part) + row,
+    const Expr row = results[3], y = first_row(part, height) + row,
                channel = channel_of(tile, results[4], channels);
     out(x, y_, c, g, n) = undef<float>();
     const Expr sum = staged(row * pitch + column, results[4], results[5], part, g, n);

@@ -85,9 +85,9 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   bool allow_out_of_order_inputs_and_outputs() const override { return true; }
 
  protected:
-  // Row of results that block `which / parts` begins at.
-  Expr first_row(const Expr& which) const {
-    return min((which / parts) * rows, out.dim(1).extent() - rows);
+  // Row of results, of so many, that block `which / parts` begins at.
+  Expr first_row(const Expr& which, const Expr& height) const {
+    return min((which / parts) * rows, height - rows);
   }
   // Of all channels; o counts the tiles of a work-group.
   Expr tile_of(const Expr& which, const Expr& tile) const {
@@ -102,43 +102,30 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   // the channels a set.
   struct Held {
     Expr first_sample, samples, first_row, rows, channels;
-    Expr next_rows = {};  // the next work-group's begin so much further down, where it has the same
+    // The next work-group's begin so much further down, where it has the same, of results that have
+    // so many.
+    Expr next_rows = {}, height = {};
   };
 
   // Element (x, y) of a padded channel lies at row y / step_h, column x / step_w of the plane of
   // its phase, the steps being those between windows.
   void pad(const Expr& step_h, const Expr& step_w, const Held& held) {
-    const Expr width = in.dim(0).extent(), columns = (width + step_w - 1) / step_w;  // at most
-    const Expr is_wide = width / step_w >= kLanes;
     padded(f, s, p, g, n) = 0.0f;
-    wide = Halide::RDom({{0, kLanes},
-                         {0, select(is_wide, (columns + kLanes - 1) / kLanes, 0)},
-                         {0, held.rows},
-                         {0, step_w},
-                         {0, step_h},
-                         {0, held.samples},
-                         {0, held.channels}},
-                        "wide");
-    copy(step_h, step_w, held, wide, 1, [&](const Expr& first, const Expr& last) {
-      return first + min(wide[1] * kLanes, last + 1 - kLanes - first) + wide[0];
-    });
-    narrow = Halide::RDom({{0, select(is_wide, 0, columns)},
-                           {0, held.rows},
-                           {0, step_w},
-                           {0, step_h},
-                           {0, held.samples},
-                           {0, held.channels}},
-                          "narrow");
-    copy(step_h, step_w, held, narrow, 0, [&](const Expr& first, const Expr& last) {
-      narrow.where(first + narrow[0] <= last);
-      return first + narrow[0];
-    });
+    const Expr columns = in.dim(0).extent() / step_w;  // that every phase of a row has
+    Expr wider = columns + 1;
+    for (int lanes : kCopied) {
+      const int least = lanes == 1 ? 0 : lanes;
+      copy(step_h, step_w, held, lanes, columns >= least && columns < wider);
+      wider = lanes;
+    }
   }
 
-  // Those of all channels of a sample, and where a window's taps lie in them.
-  void make_planes(PlaneWindow& window) {
+  // Those of all channels of a sample, for results of so many rows, and where a window's taps lie
+  // in them.
+  void make_planes(PlaneWindow& window, const Expr& height) {
     const Expr channels = in.dim(2).extent();
-    pad(window.stride_h, window.stride_w, {n, 1, first_row(p), plane / pitch, channels, rows});
+    pad(window.stride_h, window.stride_w,
+        {n, 1, first_row(p, height), plane / pitch, channels, rows, height});
     window.find_places(plane, pitch, channels);
   }
 
@@ -151,50 +138,63 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     const Expr channels = in.dim(2).extent();
     if (!held.next_rows.defined()) return {y, min(channel, channels - 1)};
     const Expr is_inside = channel < channels,
-               is_last = held.first_row + held.next_rows >= out.dim(1).extent();
+               is_last = held.first_row + held.next_rows >= held.height;
     return {y + select(is_inside, 0, is_last, -held.first_row, held.next_rows) * step_h,
             channel - select(is_inside || is_last, 0, channels)};
   }
 
-  // Dimensions of `domain` after number `before` are rows, phases, samples and channels.
-  template <class Column>
-  void copy(const Expr& step_h, const Expr& step_w, const Held& held, Halide::RDom& domain,
-            int before, const Column& column_in) {
-    const Expr row = domain[before + 1], phase_w = domain[before + 2], phase_h = domain[before + 3],
-               sample = domain[before + 4], channel = domain[before + 5];
+  // In vectors of so many lanes, of which the last of a row moves inwards, where `is_taken`.
+  void copy(const Expr& step_h, const Expr& step_w, const Held& held, int lanes,
+            const Expr& is_taken) {
     const Expr width = in.dim(0).extent(), height = in.dim(1).extent();
+    const Expr columns = (width + step_w - 1) / step_w;  // at most
+    Halide::RDom from_rows({{0, lanes},
+                            {0, select(is_taken, (columns + lanes - 1) / lanes, 0)},
+                            {0, held.rows},
+                            {0, step_w},
+                            {0, step_h},
+                            {0, held.samples},
+                            {0, held.channels}},
+                           "from_rows");
+    const Expr lane = from_rows[0], vector = from_rows[1], row = from_rows[2],
+               phase_w = from_rows[3], phase_h = from_rows[4], sample = from_rows[5],
+               channel = from_rows[6];
     const Expr y = (held.first_row + row) * step_h + phase_h - top;
-    domain.where(y >= 0 && y < height);
+    from_rows.where(y >= 0 && y < height);
     const Expr first = max(left - phase_w + step_w - 1, 0) / step_w,
                last = (width - 1 + left - phase_w) / step_w;
-    const Expr column = column_in(first, last);
+    const Expr column = first + min(vector * lanes, last + 1 - lanes - first) + lane;
     const Expr at = ((channel * step_h + phase_h) * step_w + phase_w) * plane +
                     (sample * held.rows + row) * pitch;
     // A channel lies in pages of its own, so the CPU does not see what comes next. Vectors of two
     // phases ask for half each of what both read.
     const Expr from = s * held.channels + channel, of = held.first_sample + sample;
-    const Expr x = column * step_w + phase_w - left, value = in(x, y, from, g, of),
-               asked = x - domain[0] * (step_w - 1) + phase_w * kLanes;
+    const Expr x = column * step_w + phase_w - left, value = in(x, y, from, g, of);
+    const Expr asked = x - lane * (step_w - 1) + phase_w * lanes;
     const Ahead next = ahead(from + 2, y, step_h, held);
     // Single elements ask for nothing: it would be a read, and of what may not be there.
     padded(Halide::unsafe_promise_clamped(at + column, 0, elements - 1), s, p, g, n) =
-        before == 0 ? value
-                    : select(step_w <= 2,
-                             with_prefetch(value, in(asked, next.y, next.channel, g, of)), value);
+        lanes == 1 ? value
+                   : select(step_w <= 2,
+                            with_prefetch(value, in(asked, next.y, next.channel, g, of)), value);
+    lanes_of_copies.push_back(from_rows[0]);
   }
 
-  // `conditions`: under which rows that are wide enough are copied in vectors; none: always.
+  // `conditions`: under which rows are copied in vectors; none: always.
   void schedule_planes(const Halide::LoopLevel& level, const std::vector<Expr>& conditions) {
     padded.compute_at(level).store_in(Halide::MemoryType::Stack);
     padded.bound(f, 0, elements).bound_storage(f, kPlaneElements).never_partition_all();
     for (const Halide::Var& one : {s, p, g, n}) padded.bound_extent(one, 1);
     padded.vectorize(f, kLanes, Halide::TailStrategy::RoundUp);
-    padded.update(0).allow_race_conditions().never_partition_all();
-    for (const Expr& condition : conditions) {
-      padded.update(0).specialize(condition).vectorize(wide[0]);
+    for (size_t i = 0; i < lanes_of_copies.size(); ++i) {
+      Halide::Stage copy = padded.update(int(i));
+      copy.allow_race_conditions().never_partition_all();
+      if (kCopied[i] == 1) continue;
+      for (const Expr& condition : conditions) {
+        copy.specialize(condition).vectorize(lanes_of_copies[i]);
+      }
+      if (conditions.empty()) copy.vectorize(lanes_of_copies[i]);
     }
-    if (conditions.empty()) padded.update(0).vectorize(wide[0]);
-    padded.update(1).allow_race_conditions().never_partition_all();
   }
 
   void schedule_planes(const Halide::LoopLevel& level, PlaneWindow& window) {
@@ -219,7 +219,9 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   Halide::Func padded{"padded"};  // (place in the planes, set of channels, part, group, n)
 
  private:
-  Halide::RDom wide, narrow;
+  static constexpr int kCopied[] = {kLanes, kLanes / 2, kLanes / 4, 1};  // lanes
+
+  std::vector<Halide::RVar> lanes_of_copies;
 };
 
 }  // namespace ballast::kernels

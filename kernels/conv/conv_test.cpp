@@ -17,6 +17,8 @@ TEST(Conv, SmallShapes) {
   check(make({1, 4, 5, 4}, 6, 2, 1, 0, 2, 2));
   check(make({1, 2, 4, 33}, 2, 3, 1, 1, 1, 2));
   check(make({1, 2, 3, 17}, 9, 2, 1, 1));       // tiles, padded planes
+  check(make({1, 2, 3, 10}, 9, 2, 1, 1));       // copied in half vectors
+  check(make({1, 2, 3, 11}, 9, 2, 2, 1));       // in quarters, of two phases
   check(make({1, 6, 4, 10}, 14, 3));            // tiles of pixels side by side
   check(make({1, 4, 4, 6}, 5, 1, 2));           // an input gradient that is gathered
   check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
@@ -243,6 +245,8 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({8, 2, 78, 85}, 64, 8, 7));
   check(make({4, 24, 20, 16}, 128, 3, 1, 2, 2, 2));
   check(make({2, 96, 14, 14}, 64, 3, 1, 1));
+  check(make({8, 24, 13, 22}, 64, 3, 2, 1));  // channels in the lanes, pixels of several rows
+  check(make({8, 10, 6, 5}, 72, 5, 1, 2));
   // Windows of more taps than a chunk has, then rows of more.
   check(make({1, 2, 25, 27}, 64, 20));
   ConvConfig wide = make({1, 2, 4, 810}, 64, 3);
