@@ -17,6 +17,7 @@ namespace {
 struct Tile {
   const char* kernel;
   int64_t channels, pixels;
+  bool is_stored = false;  // from the registers: vectors do not lie across the ends of rows
   bool has_channel_lanes() const { return channels > pixels; }
   int64_t cycles_per_tap() const { return channels * pixels / (2 * kLanes); }
   int64_t count(const ConvProblem& p) const { return ceil_div(p.outputs, channels); }
@@ -25,10 +26,15 @@ struct Tiles {
   std::vector<Tile> pixel_lanes;
   Tile channel_lanes;
 };
-const Tiles kWideTiles = {
-    {{"conv_planes_8x3", 8, 48}, {"conv_planes_6x4", 6, 64}, {"conv_planes_4x6", 4, 96}},
-    {"conv_plane_channels_6x4", 64, 6}};
-const Tiles kNarrowTiles = {{{"conv_planes_6x1", 6, 16}}, {"conv_plane_channels_6x1", 16, 6}};
+const Tiles kWideTiles = {{{"conv_plane_rows_8x3", 8, 48, true},
+                           {"conv_plane_rows_6x4", 6, 64, true},
+                           {"conv_plane_rows_4x6", 4, 96, true},
+                           {"conv_planes_8x3", 8, 48},
+                           {"conv_planes_6x4", 6, 64},
+                           {"conv_planes_4x6", 4, 96}},
+                          {"conv_plane_channels_6x4", 64, 6}};
+const Tiles kNarrowTiles = {{{"conv_plane_rows_6x1", 6, 16, true}, {"conv_planes_6x1", 6, 16}},
+                            {"conv_plane_channels_6x1", 16, 6}};
 
 const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
 
@@ -43,17 +49,28 @@ struct Cut {
 Cut cut_rows(const ConvProblem& p, const Tile& tile, int64_t pitch, int64_t rows) {
   Cut cut{&tile, pitch, rows};
   cut.plane = (rows + p.reach_h()) * pitch;
-  // Vectors of pixels lie side by side in the planes, gaps between rows among them, and the last
-  // tile reads beyond the last row.
-  const bool is_dense = tile.has_channel_lanes();
-  cut.tiles = ceil_div((rows - 1) * (is_dense ? p.out_w : pitch) + p.out_w, tile.pixels);
   const int64_t all = p.inputs * p.phases() * cut.plane;
-  const int64_t last =
-      is_dense ? all
-               : all - cut.plane + p.reach_h() * pitch + p.reach_w() + cut.tiles * tile.pixels;
+  int64_t last = all;
+  if (tile.has_channel_lanes()) {
+    cut.tiles = ceil_div(rows * p.out_w, tile.pixels);
+  } else if (tile.is_stored) {
+    cut.tiles = ceil_div(rows * ceil_div(p.out_w, kLanes), tile.pixels / kLanes);
+  } else {
+    // Vectors lie side by side, and the last tile reads beyond the last row.
+    cut.tiles = ceil_div((rows - 1) * pitch + p.out_w, tile.pixels);
+    last += p.reach_h() * pitch + p.reach_w() + cut.tiles * tile.pixels - cut.plane;
+  }
   cut.elements = ceil_div(std::max(last, all), kLanes) * kLanes;
   cut.blocks = ceil_div(p.out_h, rows);
   return cut;
+}
+
+// How many pixels a work-group may take: where none wait on the stack, and work-groups are many,
+// more, of whose rows fewer are copied twice.
+int64_t most_pixels(const ConvProblem& p, const Cut& cut) {
+  constexpr int64_t kManyGroups = 16;
+  const bool has_many = cut.blocks * p.batch * p.groups >= kManyGroups;
+  return cut.tile->is_stored && has_many ? 2 * kPlanePixels : kPlanePixels;
 }
 
 // The rows that take the least work; none where no rows fit.
@@ -62,10 +79,11 @@ Cut cut_problem(const ConvProblem& p, const Tile& tile) {
   Cut best{};
   for (int64_t rows = 1; rows <= p.out_h; ++rows) {
     Cut cut = cut_rows(p, tile, pitch, rows);
-    if (cut.elements > kPlaneElements || cut.tiles * tile.pixels > kPlanePixels) break;
-    // Tiles, and vectors copied.
+    if (cut.elements > kPlaneElements || cut.tiles * tile.pixels > most_pixels(p, cut)) break;
+    // Tiles, vectors copied, and results that are stored when all of a block are computed.
     const int64_t tile_work = cut.tiles * p.taps() * tile.count(p) * tile.cycles_per_tap();
-    cut.work = cut.blocks * (tile_work + cut.elements / kLanes * 8);
+    const int64_t stored = tile.is_stored ? 0 : p.outputs * rows * p.out_w;
+    cut.work = cut.blocks * (tile_work + (cut.elements * 8 + stored * 10) / kLanes);
     if (best.rows == 0 || cut.work <= best.work) best = cut;
   }
   if (best.rows == 0) return best;
@@ -108,6 +126,7 @@ Cut cut_problem(const ConvProblem& p) {
   Cut best{};
   for (const Tile& tile : pixel_lanes) {
     if (p.outputs < tile.channels || (tile.channels < 6 && is_short(p))) continue;
+    if (tile.is_stored && p.out_w < kLanes) continue;
     const Cut cut = cut_problem(p, tile);
     if (cut.rows > 0 && (best.rows == 0 || cut.work < best.work)) best = cut;
   }
