@@ -44,11 +44,11 @@ foreach(rows 64 32)
                  PARAMS rows=${rows})
 endforeach()
 ballast_kernel(conv_parts CLASSES gpu GENERATOR conv_parts)
-foreach(tile 6x4 8x3 8x2 12x2 12x1 6x1)
+foreach(tile 6x4 8x3 8x2 12x2 9x2 12x1 6x1)
   string(REPLACE x ";" sizes ${tile})
   list(GET sizes 0 pixels)
   list(GET sizes 1 vectors)
-  if(NOT tile STREQUAL "12x2")
+  if(NOT tile MATCHES "^(12|9)x2$")
     ballast_kernel(conv_tiles_${tile} CLASSES cpu WIDE GENERATOR conv_tiles
                    PARAMS pixels=${pixels} vectors=${vectors})
     ballast_kernel(conv_tiles_${tile}_strided CLASSES cpu WIDE GENERATOR conv_tiles
