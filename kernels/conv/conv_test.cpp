@@ -247,6 +247,8 @@ TEST(ConvLarge, ChannelsAndPlanes) {
   check(make({2, 96, 14, 14}, 64, 3, 1, 1));
   check(make({8, 24, 13, 22}, 64, 3, 2, 1));  // channels in the lanes, pixels of several rows
   check(make({8, 10, 6, 5}, 72, 5, 1, 2));
+  check(make({2, 6, 6, 18}, 512, 3, 1, 1));  // weights whose sums are turned back in place
+  check(make({1, 7, 4, 17}, 500, 3, 1, 1));
   // Windows of more taps than a chunk has, then rows of more.
   check(make({1, 2, 25, 27}, 64, 20));
   ConvConfig wide = make({1, 2, 4, 810}, 64, 3);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace ballast::kernels {
 namespace {
@@ -74,28 +75,37 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config) {
   const bool packs = split.blocks == 1 && out_w >= kLanes &&
                      4 * split.rows_per_chunk * out_w * tile.lanes() <= kWeightChunkBytes;
   const Operand dy = packs ? gradient_planes(c) : pack_gradient(recorder, scratch, tile, c).operand;
+  const Operand dw{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}};
+  const int64_t block_taps = std::lcm(tile.broadcast, int64_t{kLanes});
+  const bool is_whole = packs && split.chunks == 1 && taps >= block_taps;
+  const Operand planes{in.slot,
+                       DType::kF32,
+                       {channels * in.plane, c.groups, c.batch},
+                       {1, channels * in.plane, in.image},
+                       {}};
+  const auto call_tiles = [&](const char* kind, int64_t tiles_per_group, const Operand& result) {
+    const std::string kernel = fmt::format("conv_weight_{}_{}x{}{}", kind, tile.broadcast,
+                                           tile.vectors, packs ? "_packing" : "");
+    recorder.call(kernel, DeviceClass::kCpu,
+                  {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
+                   number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
+                   number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
+                   number(panels_of_group), number(split.rows_per_chunk), number(tiles_per_group),
+                   planes, dy, result});
+  };
+  if (is_whole) {
+    call_tiles("whole", ceil_div(taps, block_taps), dw);
+    return recorder.finish(scratch);
+  }
   const int64_t panel_elements = padded_taps * tile.lanes();
   const Operand sums{scratch.add_floats(panel_elements * panels * split.chunks),
                      DType::kF32,
                      {kLanes, tile.vectors, padded_taps, panels, split.chunks},
                      {1, kLanes, tile.lanes(), panel_elements, panel_elements * panels},
                      {}};
-  const Operand planes{in.slot,
-                       DType::kF32,
-                       {channels * in.plane, c.groups, c.batch},
-                       {1, channels * in.plane, in.image},
-                       {}};
-  const std::string kernel = fmt::format("conv_weight_tiles_{}x{}{}", tile.broadcast, tile.vectors,
-                                         packs ? "_packing" : "");
-  recorder.call(kernel, DeviceClass::kCpu,
-                {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
-                 number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
-                 number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
-                 number(panels_of_group), number(split.rows_per_chunk),
-                 number(split.tiles_per_group), planes, dy, sums});
+  call_tiles("tiles", split.tiles_per_group, sums);
   recorder.call("conv_weight_sum", DeviceClass::kCpu,
-                {number(panels_of_group), number(tile.vectors), sums,
-                 Operand{2, DType::kF32, {taps, lanes, c.groups}, {1, taps, taps * lanes}, {}}});
+                {number(panels_of_group), number(tile.vectors), sums, dw});
   return recorder.finish(scratch);
 }
 

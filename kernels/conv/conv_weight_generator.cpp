@@ -4,6 +4,7 @@
 //
 //   conv_weight_tiles  one sum per chunk of rows of pixels: fma chains over (n, y, x)
 //   conv_weight_sum    adds the chunks in order, and turns the lanes back into dw
+//   conv_weight_whole  both, where there is one chunk
 //
 // How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
@@ -11,6 +12,7 @@
 #include "kernels/shuffle.h"
 #include "kernels/turned_pixels.h"
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,15 @@ namespace {
 
 using namespace Halide;
 
-class ConvWeightTiles : public Generator<ConvWeightTiles> {
+// What both kernels of tiles have.
+template <class Derived>
+class WeightTiles : public Generator<Derived> {
+ protected:
+  template <class T>
+  using Input = GeneratorInput<T>;
+  template <class T>
+  using Output = GeneratorOutput<T>;
+
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> taps{"taps", 6};
@@ -34,9 +44,10 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
   // (lane, vector, pixel of the batch, panel of all groups); where the kernel packs, (pixel,
   // channel, group, n)
   Input<Buffer<float, 4>> dy{"dy"};
-  Output<Buffer<float, 5>> sums{"sums"};  // (lane, vector, j, panel of all groups, chunk)
 
-  void generate() {
+ protected:
+  // The sums, of a chunk of rows.
+  void define_product() {
     if (packs) turn_rows();
     const Expr tap = min(j, tap_count - 1);
     base(j) = (tap / (kernel_w * kernel_h)) * plane + ((tap / kernel_w) % kernel_h) * step_h +
@@ -55,38 +66,30 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
                              : dy(l, v, pixels.x + width * row, p);
     product(l, v, j, p, chunk) =
         fma_f32(in(place, p / panels, 0), given, product(l, v, j, p, chunk));
-    sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
   }
 
-  void schedule() {
+  // `tile`: the loop over tiles of taps, in which a work-group's `group` is.
+  void schedule_product(const LoopLevel& tile, const LoopLevel& group) {
     for (int d = 0; d < 3; ++d) in.dim(d).set_min(0);
-    set_panel_layout(sums, vectors);
     if (packs) {
       set_mins(dy);
-      rows.schedule(LoopLevel(sums, block), vectors);
+      rows.schedule(group, vectors);
     } else {
       set_panel_layout(dy, vectors);
     }
-
-    Var tile("tile"), ji("ji");
-    Func(sums)
-        .split(j, tile, ji, taps, TailStrategy::RoundUp)
-        .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
-        .reorder(l, v, ji, tile, block, p, chunk)
-        .vectorize(l)
-        .unroll(v)
-        .unroll(ji)
-        .gpu_blocks(block, p, chunk)
-        .never_partition_all();
-    product.compute_at(sums, tile).store_in(MemoryType::Register);
-    row_place.compute_at(sums, block).store_in(MemoryType::Stack);
+    product.compute_at(tile).store_in(MemoryType::Register);
+    row_place.compute_at(group).store_in(MemoryType::Stack);
     row_place.bound(r, 0, rows_per_chunk).bound_storage(r, kWeightRows).bound_extent(chunk, 1);
     row_place.never_partition_all();
-    base.compute_at(sums, tile).store_in(MemoryType::Register);
+    base.compute_at(tile).store_in(MemoryType::Register);
     base.bound_extent(j, taps).unroll(j);
     product.bound_extent(v, vectors).bound_extent(j, taps).vectorize(l).unroll(v).unroll(j);
+    for (const Var& one : {p, chunk}) product.bound_extent(one, 1);
     product.update().reorder(l, v, j, pixels.x, pixels.y).vectorize(l).unroll(v).unroll(j);
   }
+
+  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"}, r{"r"};
+  Func product{"product"};
 
  private:
   // The chunk's rows of dy; the last vector of a row moves inwards.
@@ -106,10 +109,105 @@ class ConvWeightTiles : public Generator<ConvWeightTiles> {
                 {p, chunk});
   }
 
-  Var l{"l"}, v{"v"}, j{"j"}, p{"p"}, chunk{"chunk"}, r{"r"}, block{"block"};
-  Func base{"base"}, row_place{"row_place"}, product{"product"};
+  Func base{"base"}, row_place{"row_place"};
   TurnedPixels rows{"rows"};
   RDom pixels;
+};
+
+class ConvWeightTiles : public WeightTiles<ConvWeightTiles> {
+ public:
+  Output<Buffer<float, 5>> sums{"sums"};  // (lane, vector, j, panel of all groups, chunk)
+
+  void generate() {
+    define_product();
+    sums(l, v, j, p, chunk) = product(l, v, j, p, chunk);
+  }
+
+  void schedule() {
+    set_panel_layout(sums, vectors);
+    Var block("block"), tile("tile"), ji("ji");
+    Func(sums)
+        .split(j, tile, ji, taps, TailStrategy::RoundUp)
+        .split(tile, block, tile, tiles_per_group, TailStrategy::GuardWithIf)
+        .reorder(l, v, ji, tile, block, p, chunk)
+        .vectorize(l)
+        .unroll(v)
+        .unroll(ji)
+        .gpu_blocks(block, p, chunk)
+        .never_partition_all();
+    schedule_product(LoopLevel(sums, tile), LoopLevel(sums, block));
+  }
+};
+
+// The same for one chunk of all rows: blocks of taps are turned back in place. The last block moves
+// inwards.
+class ConvWeightWhole : public WeightTiles<ConvWeightWhole> {
+ public:
+  Output<Buffer<float, 3>> dw{"dw"};  // (j, channel, group)
+
+  void generate() {
+    define_product();
+    sums(l, v, j, p) = product(l, v, j, p, 0);
+    const Expr blocks = (tap_count + block_taps() - 1) / block_taps();
+    parts = RDom({{0, kLanes},
+                  {0, kLanes},
+                  {0, block_taps() / kLanes},
+                  {0, vectors},
+                  {0, tiles_per_group},
+                  {0, (blocks + tiles_per_group - 1) / tiles_per_group},
+                  {0, panels * dw.dim(2).extent()}},
+                 "parts");
+    const Expr block = parts[5] * tiles_per_group + parts[4],
+               channel = (parts[6] % panels * vectors + parts[3]) * kLanes + parts[1];
+    parts.where(block < blocks);
+    parts.where(channel < dw.dim(1).extent());
+    const auto first = [&](const Expr& number) {
+      return min(number * block_taps(), tap_count - block_taps());
+    };
+    Func turned("turned");
+    turned(l, r, jb, v, b, p) = sums(l, v, first(b) + jb * kLanes + r, p);
+    steps = transpose_block(turned, kLanes, sizeof(float), l, r, {jb, v, b, p});
+    dw(j, o, g) = undef<float>();
+    dw(first(block) + parts[2] * kLanes + parts[0], channel, parts[6] / panels) =
+        steps.back()(parts[0], parts[1], parts[2], parts[3], block, parts[6]);
+  }
+
+  void schedule() {
+    set_mins(dw);
+    dw.dim(0).set_stride(1);
+    const RVar block = parts[4], group = parts[5];
+    Func(dw)
+        .update()
+        .allow_race_conditions()
+        .vectorize(parts[0])
+        .unroll(parts[1])
+        .gpu_blocks(group, parts[6])
+        .never_partition_all();
+    for (Func step : steps) {
+      step.compute_at(dw, parts[2]).store_in(MemoryType::Register);
+      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
+      for (const Var& one : {jb, v, b, p}) step.bound_extent(one, 1);
+    }
+    Var tile("tile"), ji("ji");
+    sums.compute_at(dw, block).store_in(MemoryType::Stack);
+    sums.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(j, block_taps());
+    sums.bound_extent(p, 1);
+    sums.split(j, tile, ji, taps)
+        .reorder(l, v, ji, tile, p)
+        .vectorize(l)
+        .unroll(v)
+        .unroll(ji)
+        .never_partition_all();
+    schedule_product(LoopLevel(sums, tile), LoopLevel(dw, group));
+  }
+
+ private:
+  int block_taps() const { return std::lcm(int(taps), kLanes); }
+
+  Var o{"o"}, g{"g"}, jb{"jb"}, b{"b"};
+  Func sums{"sums"};
+  std::vector<Func> steps;
+  RDom parts;
 };
 
 class ConvWeightSum : public Generator<ConvWeightSum> {
@@ -193,4 +291,5 @@ class ConvWeightSum : public Generator<ConvWeightSum> {
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightTiles, conv_weight_tiles)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightWhole, conv_weight_whole)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeightSum, conv_weight_sum)

@@ -59,6 +59,8 @@ foreach(tile 6x4 8x3 8x2 12x2 9x2 12x1 6x1)
                    PARAMS taps=${pixels} vectors=${vectors})
     ballast_kernel(conv_weight_tiles_${tile}_packing CLASSES cpu GENERATOR conv_weight_tiles
                    PARAMS taps=${pixels} vectors=${vectors} packs=true)
+    ballast_kernel(conv_weight_whole_${tile}_packing CLASSES cpu GENERATOR conv_weight_whole
+                   PARAMS taps=${pixels} vectors=${vectors} packs=true)
   endif()
 endforeach()
 foreach(row 8 10 12 14)
