@@ -11,6 +11,7 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace ballast::data {
 namespace {
@@ -276,7 +277,7 @@ TEST_F(NpyTest, AMalformedFileSaysWhatIsWrong) {
   EXPECT_THAT(with("shape", "shope"), HasSubstr("shape"));
   write(whole + "x");
   EXPECT_THAT(error(), HasSubstr("after the last"));
-  path_ = "/nowhere/x.npy";
+  std::filesystem::remove(std::exchange(path_, "/nowhere/x.npy"));
   EXPECT_THAT(error(), HasSubstr("/nowhere/x.npy"));
 }
 

@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace ballast::data {
 namespace {
@@ -102,7 +103,7 @@ TEST_F(ReaderTest, AMalformedIdxSaysWhatIsWrong) {
   EXPECT_THAT(with(7, 1), HasSubstr("bytes after the last element"));
   write(std::string("\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16));
   EXPECT_THAT(idx_error(), HasSubstr("too large"));
-  path_ = "/nowhere/x.idx";
+  std::filesystem::remove(std::exchange(path_, "/nowhere/x.idx"));
   EXPECT_THAT(idx_error(), HasSubstr("[load_idx] cannot open /nowhere/x.idx"));
 }
 
@@ -160,7 +161,7 @@ TEST_F(NpzTest, DamageIsRefused) {
   whole[element] = 1;  // the checksum does not fit
   write(whole);
   EXPECT_THAT(npz_error(), HasSubstr("damaged"));
-  path_ = "/nowhere/x.npz";
+  std::filesystem::remove(std::exchange(path_, "/nowhere/x.npz"));
   EXPECT_THAT(npz_error(), HasSubstr("/nowhere/x.npz: No such file"));
 }
 
