@@ -11,19 +11,10 @@ namespace {
 
 using namespace Halide;
 
-class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
+class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
+  friend PixelPlanesGenerator<ConvPlaneRows>;
+
  public:
-  GeneratorParam<int> channels{"channels", 8};
-  GeneratorParam<int> vectors{"vectors", 3};
-
-  PlaneWindow window;
-
-  void generate() {
-    make_planes(window, out.dim(1).extent());
-    sum();
-    store();
-  }
-
   void schedule() {
     set_layouts(channels);
     const RVar u = results[3], tile = results[4], part = results[5];
@@ -51,11 +42,11 @@ class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
   Expr vector_of(const Expr& vector, const Expr& tile) const {
     return min(tile * vectors + vector, rows * row_vectors() - 1);
   }
-  Expr row_vectors() const { return (out.dim(0).extent() + kLanes - 1) / kLanes; }
+  Expr row_vectors() const { return (width() + kLanes - 1) / kLanes; }
   // Where vector `which` of a block begins.
   Expr row_of(const Expr& which) const { return which / row_vectors(); }
   Expr column_of(const Expr& which) const {
-    return min(which % row_vectors() * kLanes, out.dim(0).extent() - kLanes);
+    return min(which % row_vectors() * kLanes, width() - kLanes);
   }
 
   void sum() {
@@ -65,8 +56,7 @@ class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
     start(v, i) = row_of(which) * pitch + column_of(which);
     const Expr from = unsafe_promise_clamped(start(v, i), 0, 1 << 20) + window.place(steps) + l;
     // A tile's results are asked for while it is computed: else writing them waits for memory.
-    const Expr row = first_row(p, out.dim(1).extent()) + row_of(which),
-               pixel = row * out.dim(0).extent() + column_of(which) + l;
+    const Expr row = first_row(p) + row_of(which), pixel = row * width() + column_of(which) + l;
     product(l, v, j, i, o, p, g, n) =
         with_prefetch(0.0f, window.same(pixel, channel_of(tile_of(p, o), j, channels), g, n));
     product(l, v, j, i, o, p, g, n) =
@@ -76,8 +66,8 @@ class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
   }
 
   void store() {
-    const Expr height = out.dim(1).extent(), all_channels = out.dim(2).extent();
-    const Expr blocks = (height + rows - 1) / rows,
+    const Expr all_channels = out.dim(2).extent();
+    const Expr blocks = (height() + rows - 1) / rows,
                all_tiles = (all_channels + channels - 1) / channels;
     results = RDom({{0, kLanes},
                     {0, vectors},
@@ -90,7 +80,7 @@ class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
                tile = tile_of(part, results[4]);
     results.where(tile < all_tiles);
     const Expr which = vector_of(vector, u);
-    const Expr column = column_of(which) + results[0], y = first_row(part, height) + row_of(which),
+    const Expr column = column_of(which) + results[0], y = first_row(part) + row_of(which),
                channel = channel_of(tile, results[2], channels);
     out(x, y_, c, g, n) = undef<float>();
     const Expr sum = product(results[0], vector, results[2], u, results[4], part, g, n);
@@ -98,7 +88,7 @@ class ConvPlaneRows : public PlanesGenerator<ConvPlaneRows> {
   }
 
   Var x{"x"}, y_{"y"}, c{"c"}, i{"i"};
-  Func start{"start"}, product{"product"};
+  Func start{"start"};
   RDom steps, results;
 };
 

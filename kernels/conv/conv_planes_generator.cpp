@@ -10,19 +10,10 @@ namespace {
 
 using namespace Halide;
 
-class ConvPlanes : public PlanesGenerator<ConvPlanes> {
+class ConvPlanes : public PixelPlanesGenerator<ConvPlanes> {
+  friend PixelPlanesGenerator<ConvPlanes>;
+
  public:
-  GeneratorParam<int> channels{"channels", 8};
-  GeneratorParam<int> vectors{"vectors", 3};
-
-  PlaneWindow window;
-
-  void generate() {
-    make_planes(window, out.dim(1).extent());
-    sum();
-    store();
-  }
-
   void schedule() {
     set_layouts(channels);
     const RVar tile = results[5], part = results[6];
@@ -48,8 +39,8 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
 
   int tile_pixels() const { return vectors * kLanes; }
   // Whether a row of results has a vector, or half of one.
-  Expr has_vectors() const { return out.dim(0).extent() >= kLanes; }
-  Expr has_halves() const { return !has_vectors() && out.dim(0).extent() >= kHalf; }
+  Expr has_vectors() const { return width() >= kLanes; }
+  Expr has_halves() const { return !has_vectors() && width() >= kHalf; }
 
   void sum() {
     const Expr taps = window.taps() * in.dim(2).extent();
@@ -64,18 +55,17 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     const Expr result =
         product(q % kLanes, (q / kLanes) % vectors, j, q / tile_pixels(), o, p, g, n);
     staged(q, j, o, p, g, n) = with_prefetch(
-        result, window.same(first_row(p, out.dim(1).extent()) * out.dim(0).extent() + q,
-                            channel_of(tile_of(p, o), j, channels), g, n));
+        result,
+        window.same(first_row(p) * width() + q, channel_of(tile_of(p, o), j, channels), g, n));
   }
 
   void store() {
-    const Expr width = out.dim(0).extent(), height = out.dim(1).extent(),
-               all_channels = out.dim(2).extent();
-    const Expr blocks = (height + rows - 1) / rows,
+    const Expr all_channels = out.dim(2).extent();
+    const Expr blocks = (height() + rows - 1) / rows,
                all_tiles = (all_channels + channels - 1) / channels;
     results = RDom({{0, kHalf},
                     {0, 2},
-                    {0, (width + kLanes - 1) / kLanes},
+                    {0, (width() + kLanes - 1) / kLanes},
                     {0, rows},
                     {0, channels},
                     {0, tiles_per_part},
@@ -87,9 +77,9 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
     // last element several times.
     const Expr half = results[1], lane = half * kHalf + results[0];
     const Expr column =
-        select(has_vectors(), min(results[2] * kLanes, width - kLanes) + lane, has_halves(),
-               half * (width - kHalf) + results[0], min(lane, width - 1));
-    const Expr row = results[3], y = first_row(part, height) + row,
+        select(has_vectors(), min(results[2] * kLanes, width() - kLanes) + lane, has_halves(),
+               half * (width() - kHalf) + results[0], min(lane, width() - 1));
+    const Expr row = results[3], y = first_row(part) + row,
                channel = channel_of(tile, results[4], channels);
     out(x, y_, c, g, n) = undef<float>();
     const Expr sum = staged(row * pitch + column, results[4], results[5], part, g, n);
@@ -117,7 +107,7 @@ class ConvPlanes : public PlanesGenerator<ConvPlanes> {
   }
 
   Var x{"x"}, y_{"y"}, c{"c"}, q{"q"}, qi{"qi"}, u{"u"};
-  Func product{"product"}, staged{"staged"};
+  Func staged{"staged"};
   RDom steps, results;
 };
 

@@ -224,4 +224,32 @@ class PlanesGenerator : public Halide::Generator<Derived> {
   std::vector<Halide::RVar> lanes_of_copies;
 };
 
+// What kernels with pixels in the lanes have: tiles of `channels` x `vectors` of pixels of any
+// window. `Derived` defines product, the sums of a tile, and writes out.
+template <class Derived>
+class PixelPlanesGenerator : public PlanesGenerator<Derived> {
+  using Base = PlanesGenerator<Derived>;
+
+ public:
+  Halide::GeneratorParam<int> channels{"channels", 8};
+  Halide::GeneratorParam<int> vectors{"vectors", 3};
+
+  PlaneWindow window;
+
+  void generate() {
+    this->make_planes(window, height());
+    static_cast<Derived*>(this)->sum();
+    static_cast<Derived*>(this)->store();
+  }
+
+ protected:
+  using typename Base::Expr;
+
+  Expr height() const { return this->out.dim(1).extent(); }
+  Expr width() const { return this->out.dim(0).extent(); }
+  Expr first_row(const Expr& which) const { return Base::first_row(which, height()); }
+
+  Halide::Func product{"product"};
+};
+
 }  // namespace ballast::kernels
