@@ -59,6 +59,15 @@ function(ballast_kernel name)
   set(BALLAST_KERNEL_OBJECTS ${BALLAST_KERNEL_OBJECTS} ${objects} PARENT_SCOPE)
 endfunction()
 
+# Two numbers of a variant's name: ballast_sizes(6x4 pixels vectors).
+function(ballast_sizes text first second)
+  string(REPLACE x ";" sizes ${text})
+  list(GET sizes 0 one)
+  list(GET sizes 1 other)
+  set(${first} ${one} PARENT_SCOPE)
+  set(${second} ${other} PARENT_SCOPE)
+endfunction()
+
 # Writes the table of all rows so far to `path`.
 function(ballast_write_kernel_table path)
   set(declarations "")

@@ -90,6 +90,18 @@ inline std::vector<Halide::Func> transpose_block(const Halide::Func& block, int 
   return steps;
 }
 
+// Keeps what transpose_block() made in registers, a block of `side` lanes and rows at a time,
+// within the loop `level`.
+inline void hold_block(const std::vector<Halide::Func>& steps, const Halide::LoopLevel& level,
+                       int side, const Halide::Var& l, const Halide::Var& r,
+                       const std::vector<Halide::Var>& others) {
+  for (Halide::Func step : steps) {
+    step.compute_at(level).store_in(Halide::MemoryType::Register);
+    step.bound_extent(l, side).bound_extent(r, side).vectorize(l).unroll(r);
+    for (const Halide::Var& one : others) step.bound_extent(one, 1);
+  }
+}
+
 // Row r of a block of `side` lanes and rows of 4 bytes for transpose_block(), of memory's
 // element(column, row): parts of four columns of every fourth row.
 inline Halide::Expr joined_parts(

@@ -93,11 +93,7 @@ class TurnedPixels {
         .vectorize(part_[0])
         .unroll(part_[1])
         .never_partition_all();
-    for (Halide::Func step : steps_) {
-      step.compute_at(turned, part_[2]).store_in(Halide::MemoryType::Register);
-      step.bound_extent(l, lanes_).bound_extent(c_, lanes_).vectorize(l).unroll(c_);
-      for (const Var& one : keyed<Var>({i_, r_, v})) step.bound_extent(one, 1);
-    }
+    hold_block(steps_, Halide::LoopLevel(turned, part_[2]), lanes_, l, c_, keyed<Var>({i_, r_, v}));
   }
 
   Var l{"l"}, v{"turned_v"};
@@ -170,12 +166,9 @@ class TurnedBack {
         .unroll(part[1])
         .gpu_blocks(vector_of_planes())
         .never_partition_all();
-    for (Halide::Func step : steps_) {
-      step.compute_at(result, part[2]).store_in(Halide::MemoryType::Register);
-      step.vectorize(l_).unroll(j_).bound_extent(l_, lanes_).bound_extent(j_, lanes_);
-      step.bound_extent(k_, 1).bound_extent(v_, 1);
-      for (const Var& one : key_) step.bound_extent(one, 1);
-    }
+    std::vector<Var> others{k_, v_};
+    others.insert(others.end(), key_.begin(), key_.end());
+    hold_block(steps_, Halide::LoopLevel(result, part[2]), lanes_, l_, j_, others);
   }
 
   Halide::RVar vector_of_planes() const { return part[3]; }

@@ -99,11 +99,7 @@ class ConvPackColumns : public Generator<ConvPackColumns> {
         .unroll(part[1])
         .gpu_blocks(ko, part[3], p)
         .never_partition_all();
-    for (Func step : turned) {
-      step.compute_at(panels, ki).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
-      for (const Var& one : {kb, i, v, p}) step.bound_extent(one, 1);
-    }
+    hold_block(turned, LoopLevel(panels, ki), kLanes, l, r, {kb, i, v, p});
   }
 
  private:

@@ -18,12 +18,11 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
   PlaneWindow window;
 
   void generate() {
-    const Expr height = out.dim(0).extent() / width;
-    make_planes(window, height);
+    make_planes(window, height());
     find_pixels();
     sum();
     const Expr pixels = rows * width;
-    store(total, {(height + rows - 1) / rows, pixels, 1, [=](const Expr&) { return pixels; },
+    store(total, {(height() + rows - 1) / rows, pixels, 1, [=](const Expr&) { return pixels; },
                   [=](const Expr& x, const Expr& j, const Expr&) {
                     // Where a vector begins is one number, and j a constant from there.
                     return std::vector<Expr>{unsafe_promise_clamped(x, 0, pixels - kLanes) + j};
@@ -46,9 +45,8 @@ class ConvPlaneChannels : public PlaneChannelsGenerator<ConvPlaneChannels> {
  private:
   static constexpr int kTilePixels = 6;
 
-  Expr first_pixel(const Expr& which) const {
-    return first_row(which, out.dim(0).extent() / width) * width;
-  }
+  Expr height() const { return out.dim(0).extent() / width; }
+  Expr first_pixel(const Expr& which) const { return first_row(which, height()) * width; }
 
   // Where the windows of a block's pixels begin. Those that fill up its last tile are not stored.
   void find_pixels() {

@@ -97,8 +97,7 @@ struct Written {
   int64_t height, width, rows;
 };
 Written written(const ConvProblem& p, const Cut& cut) {
-  const bool is_dense = cut.tile->has_channel_lanes();
-  if (is_dense) return {1, p.out_h * p.out_w, cut.rows};
+  if (cut.tile->has_channel_lanes()) return {1, p.out_h * p.out_w, cut.rows};
   if (cut.blocks == 1 && cut.pitch == p.out_w) return {1, p.out_h * p.out_w, 1};
   return {p.out_h, p.out_w, cut.rows};
 }

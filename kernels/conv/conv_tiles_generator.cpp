@@ -75,11 +75,7 @@ class ConvTiles : public Generator<ConvTiles> {
     if (dense_store) write.vectorize(results[0]).unroll(results[1]);
     write.gpu_blocks(part, g, n).never_partition_all();
     write.specialize(has_residual == 0);  // else every pixel of it is read
-    for (Func step : turned) {
-      step.compute_at(out, results[2]).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
-      for (const Var& one : {v, q, p, g, n}) step.bound_extent(one, 1);
-    }
+    hold_block(turned, LoopLevel(out, results[2]), kLanes, l, r, {v, q, p, g, n});
     schedule_product(part);
   }
 

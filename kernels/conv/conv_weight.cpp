@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -83,18 +85,19 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config) {
                        {channels * in.plane, c.groups, c.batch},
                        {1, channels * in.plane, in.image},
                        {}};
-  const auto call_tiles = [&](const char* kind, int64_t tiles_per_group, const Operand& result) {
+  // `last`: what only this kind has.
+  const auto call_tiles = [&](const char* kind, std::vector<HostArg> last) {
     const std::string kernel = fmt::format("conv_weight_{}_{}x{}{}", kind, tile.broadcast,
                                            tile.vectors, packs ? "_packing" : "");
-    recorder.call(kernel, DeviceClass::kCpu,
-                  {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
-                   number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
-                   number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
-                   number(panels_of_group), number(split.rows_per_chunk), number(tiles_per_group),
-                   planes, dy, result});
+    last.insert(last.begin(),
+                {number(c.stride_h), number(c.stride_w), number(c.dilation_h * in.pitch),
+                 number(c.dilation_w), number(in.pitch), number(in.plane), number(c.kernel_h),
+                 number(c.kernel_w), number(out_w), number(out_h), number(taps), number(rows),
+                 number(panels_of_group), number(split.rows_per_chunk), planes, dy});
+    recorder.call(kernel, DeviceClass::kCpu, last);
   };
   if (is_whole) {
-    call_tiles("whole", ceil_div(taps, block_taps), dw);
+    call_tiles("whole", {dw});
     return recorder.finish(scratch);
   }
   const int64_t panel_elements = padded_taps * tile.lanes();
@@ -103,7 +106,7 @@ Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config) {
                      {kLanes, tile.vectors, padded_taps, panels, split.chunks},
                      {1, kLanes, tile.lanes(), panel_elements, panel_elements * panels},
                      {}};
-  call_tiles("tiles", split.tiles_per_group, sums);
+  call_tiles("tiles", {number(split.tiles_per_group), sums});
   recorder.call("conv_weight_sum", DeviceClass::kCpu,
                 {number(panels_of_group), number(tile.vectors), sums, dw});
   return recorder.finish(scratch);

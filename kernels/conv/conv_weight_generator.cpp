@@ -39,7 +39,7 @@ class WeightTiles : public Generator<Derived> {
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
       pitch{"pitch"}, plane{"plane"}, kernel_h{"kernel_h"}, kernel_w{"kernel_w"}, width{"width"},
       height{"height"}, tap_count{"tap_count"}, row_count{"row_count"}, panels{"panels"},
-      rows_per_chunk{"rows_per_chunk"}, tiles_per_group{"tiles_per_group"};
+      rows_per_chunk{"rows_per_chunk"};
   Input<Buffer<float, 3>> in{"in"};  // (place in the padded planes of a group, group, n)
   // (lane, vector, pixel of the batch, panel of all groups); where the kernel packs, (pixel,
   // channel, group, n)
@@ -116,6 +116,7 @@ class WeightTiles : public Generator<Derived> {
 
 class ConvWeightTiles : public WeightTiles<ConvWeightTiles> {
  public:
+  Input<int> tiles_per_group{"tiles_per_group"};
   Output<Buffer<float, 5>> sums{"sums"};  // (lane, vector, j, panel of all groups, chunk)
 
   void generate() {
@@ -139,8 +140,8 @@ class ConvWeightTiles : public WeightTiles<ConvWeightTiles> {
   }
 };
 
-// The same for one chunk of all rows: blocks of taps are turned back in place. The last block moves
-// inwards.
+// The same for one chunk of all rows: a work-group has all taps of a panel, of which it turns
+// blocks back in place. The last block moves inwards.
 class ConvWeightWhole : public WeightTiles<ConvWeightWhole> {
  public:
   Output<Buffer<float, 3>> dw{"dw"};  // (j, channel, group)
@@ -148,18 +149,15 @@ class ConvWeightWhole : public WeightTiles<ConvWeightWhole> {
   void generate() {
     define_product();
     sums(l, v, j, p) = product(l, v, j, p, 0);
-    const Expr blocks = (tap_count + block_taps() - 1) / block_taps();
     parts = RDom({{0, kLanes},
                   {0, kLanes},
                   {0, block_taps() / kLanes},
                   {0, vectors},
-                  {0, tiles_per_group},
-                  {0, (blocks + tiles_per_group - 1) / tiles_per_group},
+                  {0, (tap_count + block_taps() - 1) / block_taps()},
                   {0, panels * dw.dim(2).extent()}},
                  "parts");
-    const Expr block = parts[5] * tiles_per_group + parts[4],
-               channel = (parts[6] % panels * vectors + parts[3]) * kLanes + parts[1];
-    parts.where(block < blocks);
+    const Expr block = parts[4], panel = parts[5],
+               channel = (panel % panels * vectors + parts[3]) * kLanes + parts[1];
     parts.where(channel < dw.dim(1).extent());
     const auto first = [&](const Expr& number) {
       return min(number * block_taps(), tap_count - block_taps());
@@ -168,26 +166,22 @@ class ConvWeightWhole : public WeightTiles<ConvWeightWhole> {
     turned(l, r, jb, v, b, p) = sums(l, v, first(b) + jb * kLanes + r, p);
     steps = transpose_block(turned, kLanes, sizeof(float), l, r, {jb, v, b, p});
     dw(j, o, g) = undef<float>();
-    dw(first(block) + parts[2] * kLanes + parts[0], channel, parts[6] / panels) =
-        steps.back()(parts[0], parts[1], parts[2], parts[3], block, parts[6]);
+    dw(first(block) + parts[2] * kLanes + parts[0], channel, panel / panels) =
+        steps.back()(parts[0], parts[1], parts[2], parts[3], block, panel);
   }
 
   void schedule() {
     set_mins(dw);
     dw.dim(0).set_stride(1);
-    const RVar block = parts[4], group = parts[5];
+    const RVar block = parts[4], panel = parts[5];
     Func(dw)
         .update()
         .allow_race_conditions()
         .vectorize(parts[0])
         .unroll(parts[1])
-        .gpu_blocks(group, parts[6])
+        .gpu_blocks(panel)
         .never_partition_all();
-    for (Func step : steps) {
-      step.compute_at(dw, parts[2]).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
-      for (const Var& one : {jb, v, b, p}) step.bound_extent(one, 1);
-    }
+    hold_block(steps, LoopLevel(dw, parts[2]), kLanes, l, r, {jb, v, b, p});
     Var tile("tile"), ji("ji");
     sums.compute_at(dw, block).store_in(MemoryType::Stack);
     sums.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(j, block_taps());
@@ -198,7 +192,7 @@ class ConvWeightWhole : public WeightTiles<ConvWeightWhole> {
         .unroll(v)
         .unroll(ji)
         .never_partition_all();
-    schedule_product(LoopLevel(sums, tile), LoopLevel(dw, group));
+    schedule_product(LoopLevel(sums, tile), LoopLevel(dw, panel));
   }
 
  private:
@@ -258,11 +252,7 @@ class ConvWeightSum : public Generator<ConvWeightSum> {
         .unroll(wide[1])
         .gpu_blocks(jo, wide[3], g)
         .never_partition_all();
-    for (Func step : steps) {
-      step.compute_at(dw, ji).store_in(MemoryType::Register);
-      step.bound_extent(l, kLanes).bound_extent(r, kLanes).vectorize(l).unroll(r);
-      step.bound_extent(jb, 1).bound_extent(v, 1);
-    }
+    hold_block(steps, LoopLevel(dw, ji), kLanes, l, r, {jb, v});
     total.compute_at(dw, ji).store_in(MemoryType::Register);
     total.bound_extent(l, kLanes).bound_extent(v, 1).bound_extent(j, kLanes);
     total.vectorize(l).unroll(j);
