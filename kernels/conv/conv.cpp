@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_dilated.h"
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_patches.h"
@@ -169,6 +170,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
     return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
   }
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
+  if (is_cpu && is_dilated(c, e)) return plan_conv2d_dilated(c, e);
   const bool multiplies = is_product(c, e);
   const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
   if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
@@ -206,6 +208,9 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
+  }
+  if (device_class == DeviceClass::kCpu && is_dilated_input_grad(c)) {
+    return plan_conv2d_input_grad_dilated(c);
   }
   if (device_class == DeviceClass::kCpu && is_plane_phases_input_grad(c)) {
     return plan_conv2d_input_grad_plane_phases(c);
@@ -256,6 +261,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (device_class == DeviceClass::kCpu) {
     if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
+    if (is_dilated_weight_grad(c)) return plan_conv2d_weight_grad_dilated(c);
     if (is_grouped_weight_grad(c)) return plan_conv2d_weight_grad_grouped(c);
     if (is_depthwise_weight_grad(c)) return plan_conv2d_weight_grad_depthwise(c);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_weight_grad_rows(c)

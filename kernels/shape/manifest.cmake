@@ -21,7 +21,7 @@ endforeach()
 ballast_kernel(transpose_4_16x16_streams GENERATOR transpose_region CLASSES cpu
                PARAMS bytes=4 side_p=16 side_q=16 streams=true)
 # Few channels of many pixels, and back.
-foreach(row 1:16 2:16 4:16 8:8)
+foreach(row 1:16 2:16 4:16 4:8 8:8)
   string(REPLACE ":" ";" row ${row})
   list(GET row 0 bytes)
   list(GET row 1 pixels)

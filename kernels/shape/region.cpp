@@ -239,7 +239,7 @@ Sides choose_sides(const Move& move) {
   const int64_t p = move.extents[0], q = move.extents[1];
   const int64_t shorter = std::min(p, q), side = block_side(move.bytes, shorter);
   if (shorter >= side) return {side, side};
-  const int64_t lanes = block_side(move.bytes, kLanes);
+  const int64_t lanes = block_side(move.bytes, std::max(p, q));
   const bool lies_together = p < q ? move.to.strides[1] == p : move.from.strides[0] == q;
   const bool is_few = move.device_class == DeviceClass::kCpu && shorter <= kFewChannels;
   if (!is_few || !lies_together || std::max(p, q) < lanes) return {};

@@ -30,11 +30,14 @@ inline std::vector<std::string> transpose_outer_loops() {
 inline Halide::Tuple outer_begin(Halide::Expr number, Halide::Expr source, Halide::Expr target,
                                  const std::vector<Halide::Expr>& loops) {
   for (int d = 0; d < kTransposeOuter; ++d) {
-    const Halide::Expr extent = loops[3 * d],
-                       index = d == kTransposeOuter - 1 ? number : number % extent;
+    // Unsigned, as what is never negative takes fewer instructions to divide.
+    const Halide::Expr extent = Halide::cast<uint32_t>(loops[3 * d]),
+                       rest = Halide::cast<uint32_t>(number),
+                       next = Halide::cast<int>(rest / extent);
+    const Halide::Expr index = d == kTransposeOuter - 1 ? number : number - next * loops[3 * d];
     source += index * loops[3 * d + 1];
     target += index * loops[3 * d + 2];
-    number = number / extent;
+    number = next;
   }
   return {source, target};
 }

@@ -197,6 +197,7 @@ void draw_conv(OpFamilies& table, Draw& draw) {
   for (size_t side = 0; side < 4; ++side) {
     c.padding[side] = c.w[2 + side / 2] / 2;
     if (draw.one_in(6)) c.padding[side] = draw.below(c.w[2 + side / 2] + 1);
+    if (draw.one_in(2)) c.padding[side] *= c.dilation[side / 2];
   }
   int64_t extents[2];
   // Squares that networks have, some of which have kernels of their own, and others.
