@@ -57,6 +57,10 @@ std::vector<Case> conv_rows() {
        "conv2d",
        with(attrs_of({16}), {{"has_bias", int64_t{1}}}),
        {f32({8, 3, 224, 224}), f32({256, 3, 16, 16}), f32({256})}},
+      {"conv_1x1_128_128_bn_relu",
+       "conv2d",
+       with(attrs_of({1}), batch_norm_relu),
+       {f32({8, 128, 28, 28}), f32({128, 128, 1, 1}), f32({128}), f32({128})}},
       {"conv_1x1_256_256_bias",
        "conv2d",
        with(attrs_of({1}), {{"has_bias", int64_t{1}}}),
@@ -89,6 +93,8 @@ std::vector<Case> conv_rows() {
   add_three(rows, "3x3_dilated_64_64", f32({8, 64, 28, 28}), f32({64, 64, 3, 3}), {1, 2, 2});
   add_three(rows, "5x5_64_64", f32({8, 64, 14, 14}), f32({64, 64, 5, 5}), {1, 2});
   add_three(rows, "1x1_2048_512", f32({8, 2048, 7, 7}), f32({512, 2048, 1, 1}), {});
+  add_three(rows, "1x1_128_128", f32({8, 128, 28, 28}), f32({128, 128, 1, 1}), {});
+  add_three(rows, "1x1_stride2_128_256", f32({8, 128, 28, 28}), f32({256, 128, 1, 1}), {2});
   add_three(rows, "odd_5x5_dilated", f32({3, 13, 37, 41}), f32({17, 13, 5, 5}), {1, 2, 2});
   const Operand large = f32({8, 64, 112, 112}), small = f32({8, 512, 14, 14});
   Attrs average_grad = pool(2, 2, 0), average_3x3_grad = pool(3, 2, 1), mean_grad = pool(7, 1, 0);

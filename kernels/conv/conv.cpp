@@ -5,6 +5,7 @@
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_patches.h"
+#include "kernels/conv/conv_picked.h"
 #include "kernels/conv/conv_plane_phases.h"
 #include "kernels/conv/conv_planes.h"
 #include "kernels/conv/conv_products.h"
@@ -41,19 +42,15 @@ int64_t out_extent(int64_t in, int64_t before, int64_t after, int64_t kernel, in
 
 bool is_empty(const Shape& shape) { return elements_of(shape) == 0; }
 
-// Whether a CPU computes a product as one although a kernel over padded planes could, which holds
-// results back until they can be written in long runs. Nothing is gained by that where the planes
-// of the results are large, nor in tiles of one vector: 256 channels of 14x14 on a Zen 3 took 1.07
-// to 1.3 times as long as the product.
-bool multiplies_planes(int64_t planes, const ConvConfig& c) {
-  return !has_wide_registers() ||
-         should_stream(DeviceClass::kCpu, planes, c.height * c.width, kStreamedBytes);
+// Whether results of c's planes, so many of them, are written past the caches. Tiles hold them back
+// until they can be written in long runs, from which such results gain nothing.
+bool are_streamed(int64_t planes, const ConvConfig& c) {
+  return should_stream(DeviceClass::kCpu, planes, c.height * c.width, kStreamedBytes);
 }
 
 // Whether a CPU has wide registers and output channels fill tiles of them. Then conv_tiles, which
 // reads x where it lies, is better than a product that needs x copied to rows (16x16 patches 3.2 to
-// 2.9 ms on a Zen 4), or whose lanes are pixels and with an activation have no narrow tile for
-// those left at the end of a plane.
+// 2.9 ms on a Zen 4), or whose lanes are pixels of small planes (has_small_planes).
 bool are_whole_tiles(int64_t channels, int64_t pixels) {
   const ConvTile& tile = choose_conv_tile(channels, pixels);
   return has_wide_registers() && tile.vectors >= 3 && channels % tile.lanes() == 0;
@@ -169,18 +166,18 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_patches(c)) {
     return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
   }
+  if (is_cpu && is_picked(c)) return plan_conv2d_picked(c, e);
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
   if (is_cpu && is_dilated(c, e)) return plan_conv2d_dilated(c, e);
-  const bool multiplies = is_product(c, e);
-  const bool is_large = multiplies && multiplies_planes(c.batch * c.out_channels, c);
-  if (is_cpu && is_planes(c) && !is_large) return plan_conv2d_planes(c, e);
-  const bool is_staged = e.has_relu || e.has_residual;
-  if (multiplies && prefers_tiles && !is_large &&
-      (is_staged || (!e.has_bias && has_small_planes(c) && !has_many_weights(c)))) {
-    return plan_conv2d_tiles(c, e);
+  if (is_product(c, e)) {
+    const bool is_staged = e.has_relu || e.has_residual;
+    const bool are_tiles = prefers_tiles && !are_streamed(c.batch * c.out_channels, c) &&
+                           has_small_planes(c) &&
+                           (is_staged || (!e.has_bias && !has_many_weights(c)));
+    return are_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_product(device_class, c, e);
   }
-  if (multiplies) return plan_conv2d_product(device_class, c, e);
   if (is_cpu) {
+    if (is_planes(c)) return plan_conv2d_planes(c, e);
     if (is_grouped(c)) return plan_conv2d_grouped(c, e);
     if (is_depthwise(c)) return plan_conv2d_depthwise(c, e);
     return c.out_channels / c.groups <= kFewChannels ? plan_conv2d_rows(c, e)
@@ -206,6 +203,9 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return is_blocked_product(c) ? plan_conv2d_input_grad_product(device_class, c)
                                  : plan_conv2d_input_grad_blocks(c);
   }
+  if (device_class == DeviceClass::kCpu && is_picked_input_grad(c)) {
+    return plan_conv2d_input_grad_picked(c);
+  }
   if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
   }
@@ -215,18 +215,15 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (device_class == DeviceClass::kCpu && is_plane_phases_input_grad(c)) {
     return plan_conv2d_input_grad_plane_phases(c);
   }
-  if (device_class == DeviceClass::kCpu && is_planes_input_grad(c) &&
-      !(is_product(c) && multiplies_planes(c.batch * c.in_channels, c))) {
-    return plan_conv2d_input_grad_planes(c);
-  }
   if (is_product(c)) {
     const bool prefers_tiles = device_class == DeviceClass::kCpu && has_small_planes(c) &&
                                are_whole_tiles(c.in_channels / c.groups, c.height * c.width) &&
-                               !multiplies_planes(c.batch * c.in_channels, c);
+                               !are_streamed(c.batch * c.in_channels, c);
     return prefers_tiles ? plan_conv2d_input_grad_tiles(c)
                          : plan_conv2d_input_grad_product(device_class, c);
   }
   if (device_class == DeviceClass::kCpu) {
+    if (is_planes_input_grad(c)) return plan_conv2d_input_grad_planes(c);
     if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;

@@ -100,7 +100,8 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({1, 32, 14, 14}, 32, 3, 2, 1));         // tiles, phases
   check_not_finite(make({1, 20, 16, 32}, 19, 3, 2, 1));         // woven
   check_not_finite(make({1, 6, 31, 31}, 64, 4, 3));             // dy spread by strides
-  check_not_finite(make({2, 24, 8, 8}, 36, 1, 2, 0, 1, 3));     // products that are gathered
+  check_not_finite(make({2, 24, 9, 9}, 36, 2, 3, 0, 1, 3));     // products that are gathered
+  check_not_finite(make({2, 24, 8, 8}, 36, 1, 2, 0, 1, 3));     // of pixels that are picked
   check_not_finite(make({2, 3, 12, 12}, 4, 3, 2, 1, 2));        // rows, dilated
   check_not_finite(make({3, 20, 14, 14}, 20, 3, 1, 1, 1, 20));  // depthwise: small squares,
   check_not_finite(make({3, 20, 7, 7}, 20, 3, 1, 1, 1, 20));

@@ -3,6 +3,8 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/lanes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -10,12 +12,9 @@ namespace ballast::kernels {
 namespace {
 
 // The last one is for 16 registers of 8 lanes.
-constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},
-                               {8, 3, 1 / 240.0},
-                               {12, 2, 1 / 225.0},
-                               {9, 2, 1 / 225.0},  // 3x3 of three channels
-                               {12, 1, 1 / 160.0},
-                               {6, 1, 1 / 121.0}};
+constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},  {8, 3, 1 / 240.0},
+                               {12, 2, 1 / 225.0}, {9, 2, 1 / 225.0},  // 3x3 of three channels
+                               {12, 1, 1 / 160.0}, {6, 1, 1 / 121.0}};
 
 // Surrounds (and with strides, intersperses) the planes of dense f32 [batch, channels, height,
 // width] in `slot` with zeros so that they are padded_h x padded_w, or hands them back as they are
@@ -32,12 +31,9 @@ PaddedPlanes pad_planes(Recorder& recorder, Workspace& scratch, uint32_t slot, c
   const int64_t plane = padding.padded_h * padding.padded_w;
   if (is_same) return {slot, width, height * width, shape[1] * height * width};
   const uint32_t target = scratch.add_floats(plane * count);
-  constexpr int64_t kGroupElements = 32768;
-  const int64_t planes_per_group =
-      std::clamp<int64_t>(kGroupElements / (plane + 1), 1, std::max<int64_t>(1, count / 16));
   recorder.call("conv_pad", DeviceClass::kCpu,
                 {number(padding.top), number(padding.left), number(padding.stride_h),
-                 number(padding.stride_w), number(planes_per_group),
+                 number(padding.stride_w), number(planes_per_group(plane, count)),
                  dense_operand(slot, DType::kF32, {count, height, width}),
                  dense_operand(target, DType::kF32, {count, padding.padded_h, padding.padded_w})});
   return {target, padding.padded_w, plane, shape[1] * plane};
@@ -117,16 +113,31 @@ PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                     padding);
 }
 
+int64_t planes_per_group(int64_t elements, int64_t planes) {
+  constexpr int64_t kGroupElements = 32768, kGroups = 16;
+  return std::clamp<int64_t>(kGroupElements / (elements + 1), 1,
+                             std::max<int64_t>(1, planes / kGroups));
+}
+
+int64_t lanes_of_row(int64_t elements) {
+  for (int64_t lanes : {16, 8, 4}) {
+    if (elements >= lanes) return lanes;
+  }
+  return 0;
+}
+
 void weave_phases(Recorder& recorder, const ConvConfig& c, const Operand& phases) {
   const int64_t across = c.width / c.stride_w, down = c.height / c.stride_h,
                 count = c.batch * c.in_channels, plane = c.height * c.width;
-  if (c.stride_w == 2 && across >= kLanes / 2) {
-    recorder.call(across >= kLanes ? "conv_weave_16" : "conv_weave_8", DeviceClass::kCpu,
-                  {phases, Operand{2,
-                                   DType::kF32,
-                                   {c.width, c.stride_h, down, count},
-                                   {1, c.width, c.stride_h * c.width, plane},
-                                   {}}});
+  const int64_t lanes = lanes_of_row(across);
+  if (c.stride_w == 2 && lanes > 0) {
+    recorder.call(fmt::format("conv_weave_{}", lanes), DeviceClass::kCpu,
+                  {number(planes_per_group(plane, count)), phases,
+                   Operand{2,
+                           DType::kF32,
+                           {c.width, c.stride_h, down, count},
+                           {1, c.width, c.stride_h * c.width, plane},
+                           {}}});
     return;
   }
   recorder.call(

@@ -29,6 +29,12 @@ PaddedPlanes pad_gradient(Recorder& recorder, Workspace& scratch, uint32_t slot,
                           const ConvConfig& c, int64_t top, int64_t left, int64_t padded_h,
                           int64_t padded_w);
 
+// How many planes, of so many that have so many elements each, a work-group moves that pads or
+// picks them: enough to hide its start, few enough to share them out.
+int64_t planes_per_group(int64_t elements, int64_t planes);
+// The most lanes, of 16, 8 and 4, that rows of so many elements fill; 0: none.
+int64_t lanes_of_row(int64_t elements);
+
 // dx, in slot 2, of a convolution whose strides divide its extents, from its phases: (x / stride, y
 // / stride, x % stride, y % stride, plane).
 void weave_phases(Recorder& recorder, const ConvConfig& c, const Operand& phases);

@@ -143,10 +143,12 @@ bool is_near(const ConvProblem& p, const Cut& cut) {
 // that fill tiles, where nothing is to be padded, planes are too large, or much is computed for the
 // gaps between rows.
 bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
-  constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96, kLeastChannels = 192;  // of 1x1
+  constexpr int64_t kLeastTaps = 48, kLeastPaddedTaps = 96;
   const int64_t pixels = p.out_h * p.out_w;
   const ConvTile& tile = choose_conv_tile(p.outputs, pixels);
-  const bool is_fast = tile.is_fast() || row_of_tile(p.outputs, p.out_h, p.out_w, p.stride_w) > 1;
+  const bool is_pixel = p.window() == 1;
+  const bool is_fast = tile.is_fast() || row_of_tile(p.outputs, p.out_h, p.out_w, p.stride_w) > 1 ||
+                       (is_pixel && tile.vectors == 2);
   if (!fills_tiles(p.outputs, tile.lanes()) || !is_fast) return false;
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation) {
     return (out - 1) * stride + (kernel - 1) * dilation + 1;
@@ -154,8 +156,7 @@ bool is_better_in_tiles(const ConvProblem& p, const Cut& cut) {
   const bool is_padded = p.top > 0 || p.left > 0 ||
                          reaches(p.out_h, p.stride_h, p.kernel_h, p.dilation_h) > p.in_h ||
                          reaches(p.out_w, p.stride_w, p.kernel_w, p.dilation_w) > p.in_w;
-  const bool is_pixel = p.window() == 1;
-  if (!is_padded) return p.taps() >= (is_pixel ? kLeastChannels : kLeastTaps);
+  if (!is_padded) return p.taps() >= (is_pixel ? kTilesChannels : kLeastTaps);
   const bool has_gaps = !has_few_gaps(pixels, cut.blocks * cut.tiles * cut.tile->pixels);
   return p.taps() >= kLeastPaddedTaps && (has_gaps || !is_near(p, cut));
 }

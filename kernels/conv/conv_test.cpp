@@ -20,7 +20,7 @@ TEST(Conv, SmallShapes) {
   check(make({1, 2, 3, 10}, 9, 2, 1, 1));       // copied in half vectors
   check(make({1, 2, 3, 11}, 9, 2, 2, 1));       // in quarters, of two phases
   check(make({1, 6, 4, 10}, 14, 3));            // tiles of pixels side by side
-  check(make({1, 4, 4, 6}, 5, 1, 2));           // an input gradient that is gathered
+  check(make({1, 4, 6, 6}, 5, 2, 3));           // an input gradient that is gathered
   check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
   check(make({1, 9, 5, 4}, 9, 3, 1, 1, 1, 9));  // depthwise with channels in the lanes
   check(make({1, 8, 9, 8}, 8, 5, 2, 2, 1, 8));
@@ -37,6 +37,22 @@ TEST(Conv, SmallShapes) {
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);
+}
+
+// Single pixels with strides, of rows that are picked and spread in vectors of 4, 8 and 16, and
+// neither.
+TEST(Conv, PixelsApart) {
+  check(make({2, 3, 4, 8}, 5, 1, 2));
+  check(make({1, 3, 5, 17}, 4, 1, 2));
+  check(make({3, 2, 2, 32}, 3, 1, 2));
+  check(make({1, 4, 7, 13}, 6, 1, 3, 0, 1, 2));
+  check(make({2, 2, 3, 5}, 2, 1, 2));
+  ConvConfig rows = make({2, 3, 6, 20}, 4, 1);
+  rows.stride_h = 3, rows.stride_w = 2;
+  check(rows);
+  rows.stride_w = 1;
+  check(rows);
+  check(make({2, 6, 8, 20}, 6, 1, 2, 0, 1, 6));
 }
 
 // With as few groups, taps and channels as that takes; more in ChannelsAndPlanes.

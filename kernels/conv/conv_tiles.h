@@ -8,6 +8,8 @@ namespace ballast::kernels {
 
 constexpr int kTilesPixels = 216;  // of a block, in whole tiles
 constexpr int kTilesTaps = 768;    // of a chunk
+constexpr int kTilesChannels =
+    32;  // of the input, with windows of a pixel: of fewer others are better
 
 // Pixels of a row of results that a tile takes side by side where their channels fill just a
 // vector: a part of `out_w` that there is a kernel for, or 1.

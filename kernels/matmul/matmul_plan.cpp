@@ -88,7 +88,9 @@ class Writer {
   bool b_by_step() const { return lanes_.k_stride == 1 && lanes_.stride != 1; }
 
   bool has_narrow_panel() const {
-    return has_panels() && is_plain() && narrow_tiles_per_group(problem_, choice_) > 0;
+    const bool has_kernel = has_panels() && chain_ == nullptr &&
+                            (is_plain() || choice_.pack == MatmulPack::kNone);
+    return has_kernel && narrow_tiles_per_group(problem_, choice_) > 0;
   }
   void add_narrow_panel(const Operand& rows) {
     const Panels panels = panels_in_place({1});
