@@ -18,8 +18,10 @@
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
+#include "kernels/plan_builder.h"
 #include "kernels/reduce/parts.h"
 #include "kernels/registers.h"
+#include "kernels/shape/shape.h"
 #include "kernels/streaming.h"
 
 #include <algorithm>
@@ -120,6 +122,30 @@ Plan plan_input_grad_general(const ConvConfig& c) {
   recorder.call(aot_kernel("conv_input_grad_general", DeviceClass::kGpu), "conv2d_input_grad",
                 args);
   return recorder.finish();
+}
+
+// The same with further rows and columns of x that make it a multiple of the strides.
+ConvConfig with_whole_strides(const ConvConfig& c) {
+  ConvConfig longer = c;
+  longer.height = ceil_div(c.height, c.stride_h) * c.stride_h;
+  longer.width = ceil_div(c.width, c.stride_w) * c.stride_w;
+  longer.bottom = (c.out_h() - 1) * c.stride_h + c.kernel_h - c.top - longer.height;
+  longer.right = (c.out_w() - 1) * c.stride_w + c.kernel_w - c.left - longer.width;
+  return longer;
+}
+
+// dx from that of such an x, which phases compute. With zeros between the elements of dy most of
+// what is multiplied is zero: 384 to 288 channels of 4x35x35, 3x3 two apart, on a Zen 4 50 to 16
+// ms.
+Plan plan_input_grad_of_whole_strides(const ConvConfig& c) {
+  const ConvConfig longer = with_whole_strides(c);
+  PlanBuilder builder(3);
+  const uint32_t dx = builder.add_floats(elements_of(x_shape(longer)));
+  builder.append(plan_conv2d_input_grad(DeviceClass::kCpu, longer), {0, 1, dx});
+  builder.append(plan_slice(DeviceClass::kCpu, {DType::kF32, x_shape(longer)},
+                            {{0, 0, 0, 0}, {1, 1, 1, 1}}, {DType::kF32, x_shape(c)}),
+                 {dx, 2});
+  return builder.finish();
 }
 
 // A work-item per weight and part of the sum: some rows of a sample.
@@ -228,8 +254,8 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
     const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
-    if (has_stride && is_split && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
-      return plan_conv2d_input_grad_strided(c);
+    if (has_stride && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
+      return is_split ? plan_conv2d_input_grad_strided(c) : plan_input_grad_of_whole_strides(c);
     }
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)
                                                     : plan_conv2d_input_grad_tiles(c);

@@ -21,6 +21,8 @@ TEST(Conv, SmallShapes) {
   check(make({1, 2, 3, 11}, 9, 2, 2, 1));       // in quarters, of two phases
   check(make({1, 6, 4, 10}, 14, 3));            // tiles of pixels side by side
   check(make({1, 4, 6, 6}, 5, 2, 3));           // an input gradient that is gathered
+  check(make({1, 2, 8, 12}, 5, 5, 4, 2));       // of few channels
+  check(make({1, 4, 7, 9}, 5, 3, 2, 1));        // of planes that strides do not divide
   check(make({1, 1, 8, 16}, 16, 8, 8));         // patches
   check(make({1, 9, 5, 4}, 9, 3, 1, 1, 1, 9));  // depthwise with channels in the lanes
   check(make({1, 8, 9, 8}, 8, 5, 2, 2, 1, 8));
@@ -225,6 +227,9 @@ TEST(ConvLarge, OddShapes) {
 }
 
 TEST(ConvLarge, ChannelsAndPlanes) {
+  check(make({2, 1, 20, 500}, 24, 9, 4, 0));  // many results of one channel
+  check(make({1, 32, 19, 35}, 33, 3, 2));     // strides that leave a row and a column
+  check(make({2, 6, 23, 30}, 16, 5, 3, 1));
   check(make({2, 64, 14, 14}, 64, 3, 1, 1));
   check(make({1, 48, 28, 28}, 48, 3, 2, 1));
   check(make({1, 16, 32, 32}, 32, 3, 1, 1));

@@ -273,7 +273,11 @@ Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns)
 Plan plan_conv2d_input_grad_strided(const ConvConfig& c) {
   const Phases rows(c.top, c.kernel_h, c.stride_h, c.height / c.stride_h),
       columns(c.left, c.kernel_w, c.stride_w, c.width / c.stride_w);
-  if (!rows.has_empty && !columns.has_empty) return plan_phases(c, rows, columns);
+  // Of fewer lanes most would be empty: 3 to 64 channels of 4x227x227, 11x11 four apart, on a Zen 4
+  // 16.6 to 8.8 ms.
+  constexpr int64_t kLeastLanes = 4;
+  const bool has_phases = !rows.has_empty && !columns.has_empty;
+  if (has_phases && c.in_channels / c.groups >= kLeastLanes) return plan_phases(c, rows, columns);
   const int64_t channels = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
   const int64_t out_h = c.out_h(), out_w = c.out_w(), plane = out_h * out_w;
   Problem p{{{}, {c.in_channels * taps}}};

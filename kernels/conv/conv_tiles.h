@@ -18,8 +18,8 @@ int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stri
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
 // For strides that divide x's extents, so that no zeros between the strides are multiplied. Each
-// phase of dx is a convolution of dy with some of the taps; where a phase has none, all products of
-// dy and weights come first, then their sums.
+// phase of dx is a convolution of dy with some of the taps; where a phase has none, or of few input
+// channels, all products of dy and weights come first, then their sums.
 Plan plan_conv2d_input_grad_strided(const ConvConfig& config);
 
 }  // namespace ballast::kernels
