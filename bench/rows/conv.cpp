@@ -79,6 +79,10 @@ std::vector<Case> conv_rows() {
   add_three(rows, "depthwise_3x3_7", f32({8, 1024, 7, 7}), f32({1024, 1, 3, 3}), {1, 1, 1, 1024});
   add_three(rows, "depthwise_3x3_stride2", f32({8, 64, 112, 112}), f32({64, 1, 3, 3}),
             {2, 1, 1, 64});
+  add_three(rows, "depthwise_3x3_stride2_14", f32({8, 512, 14, 14}), f32({512, 1, 3, 3}),
+            {2, 1, 1, 512});
+  add_three(rows, "depthwise_5x5_stride2_28", f32({8, 240, 28, 28}), f32({240, 1, 5, 5}),
+            {2, 2, 1, 240});
   add_three(rows, "depthwise_5x5_28", f32({8, 128, 28, 28}), f32({128, 1, 5, 5}), {1, 2, 1, 128});
   add_three(rows, "depthwise_5x5_14", f32({8, 512, 14, 14}), f32({512, 1, 5, 5}), {1, 2, 1, 512});
   add_three(rows, "depthwise_7x7_14", f32({8, 384, 14, 14}), f32({384, 1, 7, 7}), {1, 3, 1, 384});

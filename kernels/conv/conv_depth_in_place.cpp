@@ -85,6 +85,17 @@ bool is_halved(const ConvConfig& c) {
          c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kLanes / 2;
 }
 
+// For conv_depth_steps: of sides of results of which the manifest has kernels.
+bool is_halved_square(const ConvConfig& c) {
+  constexpr int64_t kSides[] = {7, 8, 14, 16};
+  const int64_t side = c.out_w(), reach = c.kernel_w / 2;
+  return has_wide_registers() && c.in_channels == c.groups && c.out_channels == c.groups &&
+         (c.kernel_w == 3 || c.kernel_w == 5) && c.kernel_h == c.kernel_w &&
+         are_all(2, {c.stride_h, c.stride_w}) && are_all(1, {c.dilation_h, c.dilation_w}) &&
+         are_all(reach, {c.top, c.left}) && are_all(2 * side, {c.height, c.width}) &&
+         c.out_h() == side && std::count(std::begin(kSides), std::end(kSides), side) > 0;
+}
+
 Operand flat_results(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
 }
@@ -171,6 +182,34 @@ Plan plan_weight_squares(const ConvConfig& c) {
   return recorder.finish();
 }
 
+std::string steps_kernel(const std::string& name, const ConvConfig& c) {
+  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.out_w());
+}
+
+Plan plan_steps(const ConvConfig& c, const ConvEpilogue& e) {
+  const EpilogueOperands terms{e, {c.groups}};
+  Recorder recorder(kDirectAccess);
+  call_with_epilogue(recorder, steps_kernel("conv_depth_steps", c),
+                     {flat_planes(0, c), number(planes_of_group(c, 1)), number(0), windows(1, c)},
+                     terms, flat_results(terms.out, c));
+  return recorder.finish();
+}
+
+Plan plan_steps_grad(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(
+      steps_kernel("conv_depth_steps_grad", c), DeviceClass::kCpu,
+      {flat_results(0, c), windows(1, c), number(planes_of_group(c, 1)), flat_planes(2, c)});
+  return recorder.finish();
+}
+
+Plan plan_weight_steps(const ConvConfig& c) {
+  Recorder recorder(kDirectAccess);
+  recorder.call(steps_kernel("conv_depth_weight_steps", c), DeviceClass::kCpu,
+                {flat_planes(1, c), flat_results(0, c), number(weight_planes(c)), windows(2, c)});
+  return recorder.finish();
+}
+
 std::string halves_kernel(const std::string& name, const ConvConfig& c) {
   const bool is_wide = has_wide_registers() && c.out_w() >= kLanes;
   return fmt::format("{}_{}", name, is_wide ? kLanes : kLanes / 2);
@@ -243,25 +282,30 @@ Plan plan_weight_rows(const ConvConfig& c) {
 }  // namespace
 
 bool is_in_place(const ConvConfig& c, bool has_residual) {
-  return is_small_square(c) || is_halved(c) || is_5x5_of_rows(c) || reads_rows(c, has_residual);
+  return is_small_square(c) || is_halved_square(c) || is_halved(c) || is_5x5_of_rows(c) ||
+         reads_rows(c, has_residual);
 }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
-  return has_square_weights(c) || is_halved(c) || has_5x5_weights(c) || has_rows_of_weights(c);
+  return has_square_weights(c) || is_halved_square(c) || is_halved(c) || has_5x5_weights(c) ||
+         has_rows_of_weights(c);
 }
 
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_small_square(c)) return plan_squares(c, e, false);
+  if (is_halved_square(c)) return plan_steps(c, e);
   return is_halved(c) ? plan_halves(c, e) : plan_rows(c, e, false);
 }
 
 Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {
   if (is_small_square(c)) return plan_squares(c, {}, true);
+  if (is_halved_square(c)) return plan_steps_grad(c);
   return is_halved(c) ? plan_halves_grad(c) : plan_rows(c, {}, true);
 }
 
 Plan plan_conv2d_weight_grad_in_place(const ConvConfig& c) {
   if (has_square_weights(c)) return plan_weight_squares(c);
+  if (is_halved_square(c)) return plan_weight_steps(c);
   return is_halved(c) ? plan_weight_halves(c) : plan_weight_rows(c);
 }
 

@@ -30,6 +30,9 @@ TEST(Conv, DepthwiseInPlace) {
   check(make({1, 2, 7, 17}, 2, 5, 1, 2, 1, 2));  // blocks of rows in registers
   check(make({1, 2, 8, 16}, 2, 3, 2, 1, 1, 2));
   check(make({1, 1, 8, 34}, 1, 3, 2, 1, 1, 1));
+  check(make({2, 3, 14, 14}, 3, 3, 2, 1, 1, 3));  // halved squares of one and of two vectors
+  check(make({1, 2, 16, 16}, 2, 5, 2, 2, 1, 2));
+  check(make({1, 2, 28, 28}, 2, 3, 2, 1, 1, 2));
   check(make({1, 2, 5, 17}, 2, 3, 1, 1, 1, 2));
   check(make({1, 1, 4, 72}, 1, 3, 1, 1, 1, 1));  // copied, in lines
 }
@@ -49,6 +52,15 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
       check(make({3, 166, side, side}, 166, 3, 1, 1, 1, 166));
       check(make({2, 166, side, side}, 166, 5, 1, 2, 1, 166));
     }
+  }
+}
+
+TEST(ConvLarge, DepthwiseHalvedSquares) {
+  for (int64_t side : {14, 16, 28, 32}) {
+    check(make({3, 11, side, side}, 11, 3, 2, 1, 1, 11));
+    check(make({2, 72, side, side}, 72, 5, 2, 2, 1, 72));
+    check(make({1, 163, side, side}, 163, 3, 2, 1, 1, 163));
+    check(make({2, 7, side, side}, 7, 5, 2, 2, 1, 7));
   }
 }
 

@@ -1,0 +1,117 @@
+// Small squares in registers: how rows of a plane lie in vectors, for depthwise convolutions on
+// CPUs. Needs Halide; stateless.
+//
+// Rows end with their lanes; those before them are zeros, and results in them are overwritten by
+// the vector before. So the first vector of a plane, which may lack a row, begins where the plane
+// does, and the last one ends with it. (The other way round, masks would be instructions of their
+// own: of lanes in order from the first, compilers make vexpandps, two on a Zen 4.)
+#pragma once
+
+#include "kernels/conv/conv_recipe.h"
+#include "kernels/shuffle.h"
+
+#include <Halide.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+namespace ballast::kernels {
+
+template <class Derived>
+class SquaresGenerator : public Halide::Generator<Derived> {
+ public:
+  Halide::GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  Halide::GeneratorParam<int> side_of_plane{"side", 14};
+  Halide::GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
+  Halide::GeneratorParam<int> lanes_of_vector{"lanes", 16};
+
+ protected:
+  using Expr = Halide::Expr;
+
+  int lane_count() const { return lanes_of_vector; }
+  int zero() const { return lane_count(); }  // as a lane to take: of a second operand of zeros
+  int across() const { return window; }
+  int reach() const { return across() / 2; }
+  int taps() const { return across() * across(); }
+  int side() const { return side_of_plane; }
+  int pitch() const { return side() > lane_count() / 2 ? lane_count() : lane_count() / 2; }
+  int rows() const { return lane_count() / pitch(); }  // of a vector
+  int vectors() const { return (side() + rows() - 1) / rows(); }
+  int plane() const { return side() * side(); }
+
+  // Where in its plane lane l of vector v lies.
+  Expr place_of(const Expr& v, const Expr& l) {
+    const Expr start = plane() - lane_count() - (vectors() - 1 - v) * (rows() * side());
+    return Halide::unsafe_promise_clamped(select(v == 0, 0, start) + l, 0, plane() - 1);
+  }
+
+  // Of lane `lane` of vector v, less than 0 where no pixel is.
+  int row_of(int v, int lane) const { return side() - rows() * (vectors() - v) + lane / pitch(); }
+  int column_of(int lane) const { return lane % pitch() - (pitch() - side()); }
+
+  // Vector v of a plane, from what lies there.
+  Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
+    const auto spread = [&](int vector, int start) {
+      return take_lanes(pixels, Expr(0.0f), lane_count(), [&](int lane) {
+        const int row = row_of(vector, lane), column = column_of(lane);
+        return row < 0 || column < 0 ? zero() : row * side() + column - start;
+      });
+    };
+    const Expr any = rows() == 1 ? select(l < lane_count() - side(), 0.0f, pixels)
+                                 : spread(vectors() - 1, plane() - lane_count());
+    return select(v == 0, spread(0, 0), any);
+  }
+
+  // What lies there, vector v, of a plane whose vectors are `vector(v)`.
+  Expr without_pitch(const Expr& v, const std::function<Expr(Expr)>& vector) {
+    const auto lane_of = [&](int row, int column) {
+      return (row + rows() * vectors() - side()) * pitch() + pitch() - side() + column;
+    };
+    const auto first = [&](int lane) { return lane_of(lane / side(), lane % side()); };
+    const auto dense = [&](int lane) {
+      const int place = std::max(plane() - lane_count() + lane, plane() - rows() * side());
+      return lane_of(place / side(), place % side()) % lane_count();
+    };
+    const Expr any =
+        rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), lane_count(), dense);
+    return select(v == 0, take_lanes(vector(v), vector(v + 1), lane_count(), first), any);
+  }
+
+  // `sum` with the product of `weight` and what the tap so many columns and rows away sees from
+  // vector v.
+  Expr with_tap(const Expr& sum, const Expr& weight, const std::function<Expr(Expr)>& vector,
+                const Expr& v, int right, int down) {
+    const int last = vectors() - 1;
+    const auto lanes_apart = down * pitch() + lane_count() * 2;  // from two vectors before
+    const Expr from = v + (lanes_apart / lane_count() - 2);
+    const auto at = [&](const Expr& which) { return vector(clamp(which, 0, last)); };
+    const auto is_outside = [&](const Expr& which) { return which < 0 || which > last; };
+    Expr seen = at(from);
+    if (lanes_apart % lane_count() != 0) {
+      seen = take_lanes(select(is_outside(from), 0.0f, at(from)),
+                        select(is_outside(from + 1), 0.0f, at(from + 1)), lane_count(),
+                        [&](int lane) { return lane + pitch(); });
+    }
+    // Those that it sees.
+    const Expr last_row = side() - 1 - (last - v) * rows() + down,
+               first_row = last_row + 1 - rows();
+    return select(last_row < 0 || first_row >= side(), sum,
+                  fma_f32(shifted(seen, right), weight, sum));
+  }
+
+  Expr shifted(const Expr& seen, int right) {
+    if (right == 0) return seen;
+    if (std::abs(right) <= pitch() - side()) {  // zeros come around
+      return take_lanes(seen, seen, lane_count(),
+                        [&](int lane) { return (lane + right + lane_count()) % lane_count(); });
+    }
+    return take_lanes(seen, Expr(0.0f), lane_count(), [&](int lane) {
+      const int column = column_of(lane);
+      const bool exists = column >= 0 && column + right >= 0 && column + right < side();
+      return exists ? lane + right : zero();
+    });
+  }
+};
+
+}  // namespace ballast::kernels
