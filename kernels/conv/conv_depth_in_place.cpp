@@ -110,18 +110,22 @@ std::string squares_kernel(const std::string& name, const ConvConfig& c) {
 
 // For conv_depth_pairs: two planes side by side.
 bool is_paired(const ConvConfig& c) {
-  return has_wide_registers() && c.width <= kLanes / 2 && c.groups % 2 == 0;
+  return has_wide_registers() && c.out_w() <= kLanes / 2 && c.groups % 2 == 0;
 }
 
-// Planes in pairs, as (a plane's elements, half, pair, n).
+// Planes of x, or of results, in pairs, as (a plane's elements, half, pair, n).
 Operand pair_planes(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups / 2, 2, c.height * c.width});
+}
+Operand pair_results(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups / 2, 2, c.out_h() * c.out_w()});
 }
 Operand pair_windows(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.groups / 2, 2, c.kernel_h, c.kernel_w});
 }
 std::string pairs_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.width);
+  return fmt::format("{}{}_{}x{}_{}", name, c.stride_w == 2 ? "_step_pairs" : "_pairs", c.kernel_w,
+                     c.kernel_h, c.out_w());
 }
 
 // Of a work-group, as many of all as leave so many work-groups, and its images.
@@ -139,17 +143,17 @@ Plan plan_pairs(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {2, c.groups / 2}};
   const int64_t pairs = pairs_of_group(c.groups / 2 * c.batch);
   Recorder recorder(kDirectAccess);
-  call_with_epilogue(recorder, pairs_kernel("conv_depth_pairs", c),
+  call_with_epilogue(recorder, pairs_kernel("conv_depth", c),
                      {number(pairs), pair_planes(0, c), number(images_of_group(c, pairs)),
                       number(is_flipped), pair_windows(1, c)},
-                     terms, pair_planes(terms.out, c));
+                     terms, pair_results(terms.out, c));
   return recorder.finish();
 }
 
 Plan plan_weight_pairs(const ConvConfig& c) {
   Recorder recorder(kDirectAccess);
-  recorder.call(pairs_kernel("conv_depth_weight_pairs", c), DeviceClass::kCpu,
-                {number(pairs_of_group(c.groups / 2)), pair_planes(1, c), pair_planes(0, c),
+  recorder.call(pairs_kernel("conv_depth_weight", c), DeviceClass::kCpu,
+                {number(pairs_of_group(c.groups / 2)), pair_planes(1, c), pair_results(0, c),
                  pair_windows(2, c)});
   return recorder.finish();
 }
@@ -187,6 +191,7 @@ std::string steps_kernel(const std::string& name, const ConvConfig& c) {
 }
 
 Plan plan_steps(const ConvConfig& c, const ConvEpilogue& e) {
+  if (is_paired(c) && c.kernel_w == 5) return plan_pairs(c, e, false);
   const EpilogueOperands terms{e, {c.groups}};
   Recorder recorder(kDirectAccess);
   call_with_epilogue(recorder, steps_kernel("conv_depth_steps", c),
@@ -204,6 +209,7 @@ Plan plan_steps_grad(const ConvConfig& c) {
 }
 
 Plan plan_weight_steps(const ConvConfig& c) {
+  if (is_paired(c)) return plan_weight_pairs(c);
   Recorder recorder(kDirectAccess);
   recorder.call(steps_kernel("conv_depth_weight_steps", c), DeviceClass::kCpu,
                 {flat_planes(1, c), flat_results(0, c), number(weight_planes(c)), windows(2, c)});

@@ -1,6 +1,8 @@
-// Depthwise 3x3 and 5x5 of stride 1 between zeros one or two wide, on CPUs with wide units, where
-// planes are squares of at most half a vector: rows of two planes side by side are a register. That
-// is half as many multiply-adds as with a plane's own rows in half vectors, and a shuffle for both.
+// Depthwise 3x3 and 5x5 of stride 1 or 2 between zeros one or two wide, on CPUs with wide units,
+// where planes of results are squares of at most half a vector: rows of two planes side by side are
+// a register. That is half as many multiply-adds as with a plane's own rows in half vectors, and a
+// shuffle for both. With a stride of 2 a row of x is up to a vector, of which that shuffle takes
+// every other pixel.
 //
 //   conv_depth_pairs         y, or dx with flipped weights, taps added column by column
 //   conv_depth_weight_pairs  dw: sums over pixels in a vector of sums per tap, added at the end
@@ -30,6 +32,7 @@ class PairsGenerator : public Generator<Derived> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> side_of_plane{"side", 7};
   GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
+  GeneratorParam<int> stride{"stride", 1};  // 1 or 2, where planes are even squares
 
  protected:
   static constexpr int kAhead = 2;  // pairs: so long before it is used, memory is asked for
@@ -40,6 +43,8 @@ class PairsGenerator : public Generator<Derived> {
   int taps() const { return across() * across(); }
   int margin() const { return kHalf - side(); }  // lanes before a row
   int plane() const { return side() * side(); }
+  int whole() const { return stride * side(); }  // rows and columns of x
+  int pixels() const { return whole() * whole(); }
 
   GeneratorInput<int> pairs{"pairs"};         // of a work-group
   GeneratorInput<Buffer<float, 4>> in{"in"};  // (a plane's pixels, half, pair, n)
@@ -59,6 +64,31 @@ class PairsGenerator : public Generator<Derived> {
     const Expr first = take_lanes(
         row, row, kLanes, [&](int lane) { return lane / kHalf * kHalf + (lane + side()) % kHalf; });
     return margin() == 0 ? row : select(v == 0, first, row);
+  }
+
+  // What a tap in column kx of a window sees of row `row` of x of both planes; with a stride of 1
+  // of those, which are `rows`.
+  Expr seen(const Expr& row, int kx, const Expr& rows, const Expr& image) {
+    if (stride == 1) return shifted(rows, kx - reach());
+    const auto column = [&](int lane) { return 2 * (lane % kHalf - margin()) + kx - reach(); };
+    const auto exists = [&](int lane) {
+      return lane % kHalf >= margin() && column(lane) >= 0 && column(lane) < whole();
+    };
+    // Planes end with their last row.
+    const int last = whole() - 1, before = last * whole() - (pixels() - kLanes);
+    const Expr start = select(row == last, pixels() - kLanes, row * whole());
+    const auto plane_of = [&](int which) {
+      return Expr(in(unsafe_promise_clamped(start + l, 0, pixels() - 1), which, g, image));
+    };
+    const auto of_row = [&](int skipped) {
+      return take_lanes(plane_of(0), plane_of(1), kLanes, [&](int lane) {
+        return exists(lane) ? lane / kHalf * kLanes + skipped + column(lane) : 0;
+      });
+    };
+    Expr value = select(row == last, of_row(before), of_row(0));
+    if (!exists(margin())) value = select(l % kHalf > margin(), value, 0.0f);
+    if (!exists(kHalf - 1)) value = select(l % kHalf < kHalf - 1, value, 0.0f);
+    return value;
   }
 
   // What a tap so many columns to the right sees of them.
@@ -84,13 +114,13 @@ class PairsGenerator : public Generator<Derived> {
     set_pairs(windows, 2, taps());
   }
 
-  // Asks for share v of what comes so many pairs later.
+  // Asks for share v of what comes so many pairs later, of planes of so many pixels.
   template <class Planes>
-  Expr asking(const Expr& value, Planes& planes, const Expr& v, const Expr& lane,
+  Expr asking(const Expr& value, Planes& planes, int all, const Expr& v, const Expr& lane,
               const Expr& image) {
     const Expr pixel = v * kLanes;  // of those of both planes
     return with_prefetch(
-        value, planes(clamped(pixel % plane() + lane), pixel / plane(),
+        value, planes(unsafe_promise_clamped(pixel % all + lane, 0, all - 1), pixel / all,
                       unsafe_promise_clamped(g + kAhead, 0, planes.dim(2).extent() - 1), image));
   }
 };
@@ -104,20 +134,24 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
   void generate() {
     const auto weight = [&](int half) { return given.weight(across(), x, y, {half, g}); };
     windows(l, x, y, g) = select(l < kHalf, weight(0), weight(1));
-    row(l, v, g, n) = asking(row_of(in, v, n), in, v, l, n);
+    if (stride == 1) row(l, v, g, n) = asking(row_of(in, v, n), in, plane(), v, l, n);
     // Column by column of taps, whose shifted rows and all sums are registers; a sum waits four
     // cycles for the one before.
     window_taps = RDom(0, across(), 0, across(), "taps");
-    const Expr ky = window_taps.x, kx = window_taps.y, from = v + (ky - reach());
-    const Expr own = row(l, v, g, n);
-    Expr seen = own;
+    const Expr ky = window_taps.x, kx = window_taps.y, from = stride * v + (ky - reach());
+    std::vector<Expr> of_taps;
     for (int tap = 0; tap < across(); ++tap) {
-      seen = select(t == tap, shifted(own, tap - reach()), seen);
+      of_taps.push_back(seen(v, tap, stride == 1 ? Expr(row(l, v, g, n)) : Expr(), n));
     }
-    moved(l, v, t, g, n) = seen;
+    if (stride == 2) {
+      for (const Expr& share : {2 * v, 2 * v + 1}) {
+        of_taps[0] = asking(of_taps[0], in, pixels(), min(share, 2 * pixels() / kLanes - 1), l, n);
+      }
+    }
+    moved(l, v, t, g, n) = mux(t, of_taps);
     sums(l, v, g, n) = 0.0f;
-    sums(l, v, g, n) = select(from < 0 || from >= side(), sums(l, v, g, n),
-                              fma_f32(moved(l, clamp(from, 0, side() - 1), kx, g, n),
+    sums(l, v, g, n) = select(from < 0 || from >= whole(), sums(l, v, g, n),
+                              fma_f32(moved(l, clamp(from, 0, whole() - 1), kx, g, n),
                                       windows(l, kx, ky, g), sums(l, v, g, n)));
     // The first row's half goes on with the second row.
     const Expr first = take_lanes(sums(l, 0, g, n), sums(l, 1, g, n), kLanes, [&](int lane) {
@@ -140,7 +174,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
 
   void schedule() {
     set_mins(in, out, given.weights);
-    set_pairs(in, 1, plane());
+    set_pairs(in, 1, pixels());
     set_pairs(out, 1, plane());
     set_windows(given.weights);
     epilogue.set_layouts();
@@ -148,14 +182,16 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
     windows.compute_at(out, g).store_in(MemoryType::Stack).vectorize(l);
     windows.bound(l, 0, kLanes).bound(x, 0, across()).bound(y, 0, across());
     windows.unroll(x).unroll(y).bound_storage(g, kDepthPairs);
-    for (Func func : {row, sums, stored}) {
+    std::vector<Func> held = {sums, stored};
+    if (stride == 1) held.push_back(row);
+    for (Func func : held) {
       func.compute_at(out, gi).store_in(MemoryType::Register);
       func.bound(l, 0, kLanes).bound(v, 0, side()).vectorize(l).unroll(v);
     }
     sums.update().reorder({l, v, window_taps.x, window_taps.y, g, n}).vectorize(l).unroll(v);
     sums.update().unroll(window_taps.x).unroll(window_taps.y);
     moved.compute_at(sums, window_taps.y).store_in(MemoryType::Register);
-    moved.bound(l, 0, kLanes).bound(v, 0, side()).bound_extent(t, 1).vectorize(l).unroll(v);
+    moved.bound(l, 0, kLanes).bound(v, 0, whole()).bound_extent(t, 1).vectorize(l).unroll(v);
   }
 
  private:
@@ -182,19 +218,25 @@ class ConvDepthWeightPairs : public PairsGenerator<ConvDepthWeightPairs> {
   Output<Buffer<float, 4>> dw{"dw"};  // (kx, ky, half, pair)
 
   void generate() {
-    part = RDom(0, side(), 0, in.dim(3).extent(), "part");
+    part = RDom(0, whole(), 0, in.dim(3).extent(), "part");
     const RVar v = part.x, image = part.y;
     // A row of x at a time, shifted once for each column, beside those of dy around it.
-    const Expr x = row_of(in, v, image);
+    const Expr x = stride == 1 ? row_of(in, v, image) : Expr();
     std::vector<Expr> added;
     lanes(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
     for (int tap = 0; tap < taps(); ++tap) {
-      const Expr of = v - (tap / across() - reach()), old = lanes(l, g)[tap];
+      const Expr from = v - (tap / across() - reach()), of = from / stride, old = lanes(l, g)[tap];
       const Expr given = row_of(dy, clamp(of, 0, side() - 1), image);
-      added.push_back(select(of < 0 || of >= side(), old,
-                             fma_f32(shifted(x, tap % across() - reach()), given, old)));
+      added.push_back(select(from < 0 || of >= side() || from % stride != 0, old,
+                             fma_f32(seen(v, tap % across(), x, image), given, old)));
     }
-    added[0] = asking(asking(added[0], in, v, l, image), dy, v, l, image);
+    const auto share = [&](const Expr& which, int all) { return min(which, 2 * all / kLanes - 1); };
+    added[0] =
+        asking(added[0], in, pixels(), stride == 1 ? Expr(v) : share(2 * v, pixels()), l, image);
+    if (stride == 2) {
+      added[0] = asking(added[0], in, pixels(), share(2 * v + 1, pixels()), l, image);
+    }
+    added[0] = asking(added[0], dy, plane(), stride == 1 ? Expr(v) : share(v, plane()), l, image);
     lanes(l, g) = Tuple(added);
     std::vector<Expr> own;  // without the lanes before rows
     for (int tap = 0; tap < taps(); ++tap) {
@@ -207,7 +249,7 @@ class ConvDepthWeightPairs : public PairsGenerator<ConvDepthWeightPairs> {
 
   void schedule() {
     set_mins(in, dy, dw);
-    set_pairs(in, 1, plane());
+    set_pairs(in, 1, pixels());
     set_pairs(dy, 1, plane());
     set_windows(dw);
     Func(dw)

@@ -52,47 +52,51 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   Expr seen(int v, int kx, int ky, bool is_cleared, const std::function<Expr(int)>& x_at) const {
     const int lanes = lane_count(), row = 2 * row_of(v, 0) + ky - reach();
     const auto exists = [&](int which) { return which >= 0 && which < whole(); };
-    const auto column = [&](int lane) { return 2 * column_of(lane) + kx - reach(); };
-    const auto is_seen = [&](int lane) { return column_of(lane) >= 0 && exists(column(lane)); };
-    if (rows() == 2) {
-      // Each half of one of two rows; the last of x is read where it ends.
-      const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
-      const auto place = [&](int row, int lane) {
-        return row * whole() - start(row) + column(lane);
-      };
-      const bool has_first = exists(row), has_second = exists(row + 2);
-      if (!has_first && !has_second) return {};
-      if (has_first != has_second) {
-        const int half = has_first ? 0 : 1, only = row + 2 * half;
-        return take_lanes(x_at(start(only)), Expr(0.0f), lanes, [&](int lane) {
-          return lane / pitch() == half && is_seen(lane) ? place(only, lane) : zero();
-        });
-      }
-      return cleared(take_lanes(x_at(start(row)), x_at(start(row + 2)), lanes,
+    if (rows() == 1) {
+      if (!exists(row)) return {};
+      const int first = row * whole(), second = whole() - lanes;  // the last vector ends the row
+      return cleared(take_lanes(x_at(first), x_at(first + second), lanes,
                                 [&](int lane) {
-                                  const int half = lane / pitch();
-                                  return is_seen(lane) ? half * lanes + place(row + 2 * half, lane)
-                                                       : 0;
+                                  const int at = column(lane, kx);
+                                  if (!is_seen(lane, kx)) return 0;
+                                  return at < lanes ? at : lanes + at - second;
                                 }),
-                     is_seen, is_cleared);
+                     kx, is_cleared);
     }
-    if (!exists(row)) return {};
-    const int begin = row * whole(), second = whole() - lanes;  // a row's last vector ends with it
-    return cleared(take_lanes(x_at(begin), x_at(begin + second), lanes,
+    // Each half of one of two rows; the last of x is read where it ends.
+    const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
+    const auto place = [&](int row, int lane) {
+      return row * whole() - start(row) + column(lane, kx);
+    };
+    const bool has_first = exists(row), has_second = exists(row + 2);
+    if (!has_first && !has_second) return {};
+    if (has_first != has_second) {
+      const int half = has_first ? 0 : 1, only = row + 2 * half;
+      return take_lanes(x_at(start(only)), Expr(0.0f), lanes, [&](int lane) {
+        return lane / pitch() == half && is_seen(lane, kx) ? place(only, lane) : zero();
+      });
+    }
+    return cleared(take_lanes(x_at(start(row)), x_at(start(row + 2)), lanes,
                               [&](int lane) {
-                                const int at = column(lane);
-                                return !is_seen(lane) ? 0 : at < lanes ? at : lanes + at - second;
+                                const int half = lane / pitch();
+                                if (!is_seen(lane, kx)) return 0;
+                                return half * lanes + place(row + 2 * half, lane);
                               }),
-                   is_seen, is_cleared);
+                   kx, is_cleared);
   }
 
  private:
+  // What column kx of the window in whose result a lane is sees.
+  int column(int lane, int kx) const { return 2 * column_of(lane) + kx - reach(); }
+  bool is_seen(int lane, int kx) const {
+    return column_of(lane) >= 0 && column(lane, kx) >= 0 && column(lane, kx) < whole();
+  }
+
   // With zeros in lanes that see nothing.
-  Expr cleared(const Expr& value, const std::function<bool(int)>& is_seen, bool is_cleared) const {
+  Expr cleared(const Expr& value, int kx, bool is_cleared) const {
     int first = is_cleared ? margin() : 0, last = pitch() - 1;
-    while (!is_seen(first) && column_of(first) >= 0) ++first;
-    if (!is_seen(margin())) first = margin() + 1;
-    while (!is_seen(last)) --last;
+    if (!is_seen(margin(), kx)) first = margin() + 1;
+    if (!is_seen(last, kx)) --last;
     const Expr lane = pitch() == lane_count() ? Expr(l) : l % pitch();
     Expr result = value;
     if (first > 0) result = select(lane >= first, result, 0.0f);

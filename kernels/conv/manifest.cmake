@@ -170,6 +170,15 @@ foreach(kernel conv_depth_steps conv_depth_steps_grad conv_depth_weight_steps)
     endforeach()
   endforeach()
 endforeach()
+foreach(side 7 8)
+  ballast_kernel(conv_depth_step_pairs_5x5_${side} CLASSES cpu WIDE GENERATOR conv_depth_pairs
+                 PARAMS window=5 side=${side} stride=2)
+  foreach(window 3 5)
+    ballast_kernel(conv_depth_weight_step_pairs_${window}x${window}_${side} CLASSES cpu WIDE
+                   GENERATOR conv_depth_weight_pairs
+                   PARAMS window=${window} side=${side} stride=2)
+  endforeach()
+endforeach()
 foreach(side 6 7 8)
   foreach(window 3 5)
     ballast_kernel(conv_depth_pairs_${window}x${window}_${side} CLASSES cpu WIDE
