@@ -18,7 +18,10 @@ namespace {
 using namespace depth;
 
 constexpr int64_t kVector = kLanes;  // least width of what is read
-constexpr int64_t kLinesRows = 4;    // least height of a block of lines; where paired, a divisor
+// Results of a channel: more are lanes of tiles. 64 of rows of 16000, windows of 80 four apart, on
+// a Zen 4 67 to 4.3 ms.
+constexpr int64_t kMostOutputs = 8;
+constexpr int64_t kLinesRows = 4;  // least height of a block of lines; where paired, a divisor
 
 // A plane of results of `window` over padded rows `pitch` apart, in blocks of `rows` rows, which
 // are a divisor of its height.
@@ -155,9 +158,6 @@ bool suits_depthwise(const ConvConfig& c) {
 
 bool is_depthwise(const ConvConfig& c) {
   if (is_in_place(c) || is_turned(c) || is_of_blocks(c)) return true;
-  // Many results of a channel are lanes of tiles: 64 of rows of 16000, windows of 80 four apart, on
-  // a Zen 4 67 to 4.3 ms.
-  constexpr int64_t kMostOutputs = 8;
   return has_one_channel(c) && group_outputs(c) <= kMostOutputs && c.width >= kVector &&
          c.out_w() >= kVector / 2 && forward_blocks(c).rows > 0;
 }
@@ -172,8 +172,9 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
   if (is_in_place_weight_grad(c) || is_turned(c)) return true;
-  // Other windows of a single channel are better off in tiles.
-  return has_one_channel(c) && (c.groups > 1 || is_step(c, 3)) && c.width >= kVector &&
+  // Other windows of a single channel are better off in tiles, and many results without padding.
+  const bool is_rows = is_same(c, 3) || (is_step(c, 3) && group_outputs(c) <= kMostOutputs);
+  return has_one_channel(c) && (c.groups > 1 || is_rows) && c.width >= kVector &&
          c.out_w() >= kVector && std::max(c.kernel_h, c.kernel_w) <= kDepthTaps &&
          forward_blocks(c, kDepthRows).rows > 0;
 }

@@ -4,10 +4,12 @@
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_phases.h"
 #include "kernels/lanes.h"
+#include "kernels/shape/region.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -171,6 +173,28 @@ Problem problem_of(const ConvConfig& c, const EpilogueOperands& terms) {
   return p;
 }
 
+// The weights, in slot 1, as (input channel of a group, kx, ky, output channel of a group, group).
+// Of windows of 8 taps and more they are turned first, so that packing them reads whole vectors of
+// channels: dx of 3x3 in groups of 16 channels of 8x256x28x28 on a Zen 4 4.1 to 3.05 ms, of 5x5
+// from 64 to 48 of 4x35x35 3.8 to 3.55.
+Operand turned_weights(Recorder& recorder, Workspace& scratch, const ConvConfig& c) {
+  constexpr int64_t kLeastTaps = 8;
+  const int64_t lanes = group_inputs(c), channels = group_outputs(c),
+                taps = c.kernel_h * c.kernel_w, windows = lanes * taps;
+  const std::vector<int64_t> extents = {lanes, c.kernel_w, c.kernel_h, channels, c.groups};
+  if (taps < kLeastTaps || lanes % kLanes != 0) {
+    return {1, DType::kF32, extents, {taps, 1, c.kernel_w, windows, channels * windows}, {}};
+  }
+  const uint32_t turned = scratch.add_floats(c.out_channels * windows);
+  record_copy(recorder, DeviceClass::kCpu, sizeof(float), {c.out_channels, taps, lanes},
+              {1, 0, {windows, 1, taps}}, dense_view(turned, {c.out_channels, taps, lanes}));
+  return {turned,
+          DType::kF32,
+          extents,
+          {1, lanes, c.kernel_w * lanes, windows, channels * windows},
+          {}};
+}
+
 }  // namespace
 
 int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stride_w) {
@@ -205,21 +229,16 @@ Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {
 
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
   Problem p = problem_of(c, {{}, {c.in_channels}});
-  const int64_t lanes = c.in_channels / c.groups, channels = c.out_channels / c.groups,
-                taps = c.kernel_h * c.kernel_w;
-  p.channels = channels, p.lanes = lanes;
+  const int64_t lanes = group_inputs(c);
+  p.channels = group_outputs(c), p.lanes = lanes;
   p.out_h = c.height, p.out_w = c.width;
   p.stride_h = p.stride_w = 1;
-  p.weights = {1,
-               DType::kF32,
-               {lanes, c.kernel_w, c.kernel_h, channels, c.groups},
-               {taps, 1, c.kernel_w, lanes * taps, lanes * channels * taps},
-               {}};
   p.order = {c.kernel_w - 1, -1, c.kernel_h - 1, -1};
   p.out = planes(2, c.batch, c.groups, lanes, c.height * c.width);
 
   Recorder recorder(kDirectAccess);
   Workspace scratch(3);
+  p.weights = turned_weights(recorder, scratch, c);
   p.in = pad_gradient(recorder, scratch, 0, c);
   record(recorder, scratch, p);
   return recorder.finish(scratch);
@@ -228,7 +247,7 @@ Plan plan_conv2d_input_grad_tiles(const ConvConfig& c) {
 namespace {
 
 Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns) {
-  const int64_t lanes = c.in_channels / c.groups, taps = c.kernel_h * c.kernel_w;
+  const int64_t lanes = group_inputs(c);
   Problem p = problem_of(c, {{}, {c.in_channels}});
   p.channels = c.out_channels / c.groups, p.lanes = lanes;
   p.out_h = c.height / c.stride_h, p.out_w = c.width / c.stride_w;
@@ -239,6 +258,7 @@ Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns)
                       columns.extent);
   constexpr int64_t kAligned = kRegionAlignment / sizeof(float);
   const int64_t distance = ceil_div(c.batch * c.in_channels * p.pixels(), kAligned) * kAligned;
+  const Operand weights = turned_weights(recorder, scratch, c);
   const uint32_t phases = scratch.add_floats(distance * c.stride_h * c.stride_w);
   uint64_t offset = scratch.regions().back().offset;
   for (const Phase& row : rows.all) {
@@ -248,11 +268,8 @@ Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns)
       // Backwards, as dx takes dy.
       p.order = {column.first + (column.count - 1) * c.stride_w, -c.stride_w,
                  row.first + (row.count - 1) * c.stride_h, -c.stride_h};
-      p.weights = {1,
-                   DType::kF32,
-                   {lanes, p.kernel_w, p.kernel_h, p.channels, c.groups},
-                   {taps, 1, c.kernel_w, lanes * taps, lanes * p.channels * taps},
-                   {}};
+      p.weights = weights;
+      p.weights.extents[1] = p.kernel_w, p.weights.extents[2] = p.kernel_h;
       const uint32_t slot = scratch.add_part(offset, distance * sizeof(float));
       p.out = planes(slot, c.batch, c.groups, lanes, p.pixels());
       record(recorder, scratch, p);
