@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_depth.h"
+#include "kernels/conv/conv_depth_in_place.h"
+#include "kernels/conv/conv_depth_phases.h"
 #include "kernels/conv/conv_dilated.h"
 #include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
@@ -26,6 +28,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -250,6 +253,9 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (device_class == DeviceClass::kCpu) {
     if (is_planes_input_grad(c)) return plan_conv2d_input_grad_planes(c);
+    if (!is_in_place(c) && is_depth_phases_input_grad(c)) {
+      return plan_conv2d_input_grad_depth_phases(c);
+    }
     if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;

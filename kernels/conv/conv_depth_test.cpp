@@ -64,6 +64,15 @@ TEST(ConvLarge, DepthwiseHalvedSquares) {
   }
 }
 
+// Towards the input the phases of one convolution.
+TEST(ConvLarge, DepthwisePhases) {
+  check(make({2, 7, 20, 36}, 7, 5, 2, 2, 1, 7));
+  check(make({1, 4, 10, 48}, 4, 4, 2, 1, 1, 4));
+  ConvConfig lopsided = make({1, 3, 8, 40}, 3, 5, 2, 2, 1, 3);
+  lopsided.stride_h = 1, lopsided.kernel_h = 2, lopsided.top = 1, lopsided.bottom = 0;
+  check(lopsided);
+}
+
 // Rows of one block, of two that overlap or not, and more; planes in one strip and in several.
 TEST(ConvLarge, DepthwiseTurned) {
   for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {

@@ -11,10 +11,9 @@
 namespace ballast::kernels {
 namespace {
 
-// The last one is for 16 registers of 8 lanes.
-constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0},  {8, 3, 1 / 240.0},
-                               {12, 2, 1 / 225.0}, {9, 2, 1 / 225.0},  // 3x3 of three channels
-                               {12, 1, 1 / 160.0}, {6, 1, 1 / 121.0}};
+// That of 9 taps is for 3x3 of three channels, the last one for 16 registers of 8 lanes.
+constexpr ConvTile kTiles[] = {{6, 4, 1 / 240.0}, {8, 3, 1 / 240.0},  {12, 2, 1 / 225.0},
+                               {9, 2, 1 / 225.0}, {12, 1, 1 / 160.0}, {6, 1, 1 / 121.0}};
 
 // Surrounds (and with strides, intersperses) the planes of dense f32 [batch, channels, height,
 // width] in `slot` with zeros so that they are padded_h x padded_w, or hands them back as they are
