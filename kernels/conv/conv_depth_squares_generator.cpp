@@ -23,13 +23,8 @@ namespace {
 
 using namespace Halide;
 
-class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
+class ConvDepthSquares : public SquareResults<SquaresGenerator<ConvDepthSquares>> {
  public:
-  Input<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
-  DepthWindows<3> windows;           // (kx, ky, g)
-  EpilogueInputs<1, 3> epilogue;
-  Output<Buffer<float, 3>> out{"out"};  // as in
-
   void generate() {
     row(l, v, g, n) = with_pitch(l, v, in(place_of(v, l), g, n));
     Expr sum = 0.0f;
@@ -41,43 +36,13 @@ class ConvDepthSquares : public SquaresGenerator<ConvDepthSquares> {
       }
     }
     sums(l, v, g, n) = sum;
-    part = RDom(0, lane_count(), 0, vectors(), "part");
-    const int last = vectors() - 1;
-    const Expr at = last - part.y;  // each before those that it overwrites
-    const Expr place = place_of(at, part.x);
-    const Expr result =
-        without_pitch(at, [&](const Expr& v) { return sums(part.x, min(v, last), g, n); });
-    out(f, g, n) = undef<float>();
-    // Asks for the next plane's: rows that are stored last to first wait longer for their memory.
-    const Expr value = with_prefetch(result, out(place + plane(), g, n));
-    out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
+    store_sums();
   }
 
-  void schedule() {
-    set_mins(in, out);
-    set_any_layout(windows.weights);
-    epilogue.set_layouts();
-    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
-    for (Func func : {row, sums}) {
-      func.compute_at(out, gi).store_in(MemoryType::Register);
-      func.bound(l, 0, lane_count()).bound(v, 0, vectors()).vectorize(l).unroll(v);
-    }
-  }
+  void schedule() { schedule_sums({row}); }
 
  private:
-  void tile(Stage stage) {
-    stage.allow_race_conditions()
-        .split(g, g, gi, windows.planes, TailStrategy::GuardWithIf)
-        .reorder({part.x, part.y, gi, g, n})
-        .vectorize(part.x)
-        .unroll(part.y)
-        .gpu_blocks(g, n)
-        .never_partition_all();
-  }
-
-  Var f{"f"}, l{"l"}, v{"v"}, g{"g"}, gi{"gi"}, n{"n"};
-  Func row{"row"}, sums{"sums"};
-  RDom part;
+  Func row{"row"};
 };
 
 // Of some planes of an image that lie one after the other, then of the same ones of the next image:

@@ -7,7 +7,10 @@
 // own: of lanes in order from the first, compilers make vexpandps, two on a Zen 4.)
 #pragma once
 
+#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
+#include "kernels/layout.h"
 #include "kernels/shuffle.h"
 
 #include <Halide.h>
@@ -15,6 +18,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ballast::kernels {
 
@@ -112,6 +116,65 @@ class SquaresGenerator : public Halide::Generator<Derived> {
       return exists ? lane + right : zero();
     });
   }
+};
+
+// What kernels have whose results are such planes. `Base` is a SquaresGenerator; what is derived
+// defines sums(lane, vector, g, n) of a plane.
+template <class Base>
+class SquareResults : public Base {
+ public:
+  using Expr = Halide::Expr;
+
+  Halide::GeneratorInput<Halide::Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
+  DepthWindows<3> windows;                                    // (kx, ky, g)
+  EpilogueInputs<1, 3> epilogue;
+  Halide::GeneratorOutput<Halide::Buffer<float, 3>> out{"out"};  // as in
+
+ protected:
+  using Base::vectors;
+
+  Halide::Var l{"l"}, v{"v"}, g{"g"}, gi{"gi"}, n{"n"};
+  Halide::Func sums{"sums"};
+
+  void store_sums() {
+    part = Halide::RDom(0, this->lane_count(), 0, vectors(), "part");
+    const int last = vectors() - 1;
+    const Expr at = last - part.y;  // each before those that it overwrites
+    const Expr place = this->place_of(at, part.x);
+    const Expr result =
+        this->without_pitch(at, [&](const Expr& v) { return sums(part.x, min(v, last), g, n); });
+    out(f, g, n) = Halide::undef<float>();
+    // Asks for the next plane's: rows that are stored last to first wait longer for their memory.
+    const Expr value = with_prefetch(result, out(place + this->plane(), g, n));
+    out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
+  }
+
+  // `held`: by vector too, in registers for a plane, as the sums are.
+  void schedule_sums(std::vector<Halide::Func> held = {}) {
+    set_mins(in, out);
+    set_any_layout(windows.weights);
+    epilogue.set_layouts();
+    epilogue.specialize(Halide::Func(out).update(), [this](Halide::Stage stage) { tile(stage); });
+    held.push_back(sums);
+    for (Halide::Func func : held) {
+      func.compute_at(out, gi).store_in(Halide::MemoryType::Register);
+      func.bound(l, 0, this->lane_count()).bound(v, 0, vectors()).vectorize(l).unroll(v);
+    }
+  }
+
+ private:
+  void tile(Halide::Stage stage) {
+    stage.allow_race_conditions()
+        .split(g, g, gi, windows.planes, Halide::TailStrategy::GuardWithIf)
+        .reorder({part.x, part.y, gi, g, n})
+        .vectorize(part.x)
+        .unroll(part.y)
+        .gpu_blocks(g, n)
+        .never_partition_all();
+  }
+
+  Halide::Var f{"f"};
+  Halide::RDom part;
 };
 
 }  // namespace ballast::kernels

@@ -38,8 +38,6 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   int pixels() const { return whole() * whole(); }
   int margin() const { return pitch() - side(); }  // lanes before a row
 
-  Var l{"l"}, v{"v"}, g{"g"}, n{"n"};
-
   // value(vector) of vector `which`, where loops over vectors are unrolled.
   Expr of_vector(const Expr& which, const std::function<Expr(int)>& value) const {
     std::vector<Expr> values;
@@ -47,9 +45,10 @@ class StepsGenerator : public SquaresGenerator<Derived> {
     return mux(which, values);
   }
 
-  // What tap (kx, ky) sees of x from vector v of results; undefined where it sees nothing.
-  // x_at(place): a vector of x. Lanes before a row are zero only where they are `cleared`.
-  Expr seen(int v, int kx, int ky, bool is_cleared, const std::function<Expr(int)>& x_at) const {
+  // What tap (kx, ky) sees of x from lane l of vector v of results; undefined where it sees
+  // nothing. x_at(place): a vector of x. Lanes before a row are zero only where they are `cleared`.
+  Expr seen(int v, int kx, int ky, bool is_cleared, const Var& l,
+            const std::function<Expr(int)>& x_at) const {
     const int lanes = lane_count(), row = 2 * row_of(v, 0) + ky - reach();
     const auto exists = [&](int which) { return which >= 0 && which < whole(); };
     if (rows() == 1) {
@@ -61,7 +60,7 @@ class StepsGenerator : public SquaresGenerator<Derived> {
                                   if (!is_seen(lane, kx)) return 0;
                                   return at < lanes ? at : lanes + at - second;
                                 }),
-                     kx, is_cleared);
+                     kx, is_cleared, l);
     }
     // Each half of one of two rows; the last of x is read where it ends.
     const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
@@ -82,7 +81,7 @@ class StepsGenerator : public SquaresGenerator<Derived> {
                                 if (!is_seen(lane, kx)) return 0;
                                 return half * lanes + place(row + 2 * half, lane);
                               }),
-                   kx, is_cleared);
+                   kx, is_cleared, l);
   }
 
  private:
@@ -93,7 +92,7 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   }
 
   // With zeros in lanes that see nothing.
-  Expr cleared(const Expr& value, int kx, bool is_cleared) const {
+  Expr cleared(const Expr& value, int kx, bool is_cleared, const Var& l) const {
     int first = is_cleared ? margin() : 0, last = pitch() - 1;
     if (!is_seen(margin(), kx)) first = margin() + 1;
     if (!is_seen(last, kx)) --last;
@@ -105,13 +104,8 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   }
 };
 
-class ConvDepthSteps : public StepsGenerator<ConvDepthSteps> {
+class ConvDepthSteps : public SquareResults<StepsGenerator<ConvDepthSteps>> {
  public:
-  Input<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
-  DepthWindows<3> windows;           // (kx, ky, g)
-  EpilogueInputs<1, 3> epilogue;
-  Output<Buffer<float, 3>> out{"out"};  // (a plane's pixels, g, n)
-
   void generate() {
     const auto x_at = [&](int place) {
       return Expr(in(unsafe_promise_clamped(place + l, 0, pixels() - 1), g, n));
@@ -120,45 +114,15 @@ class ConvDepthSteps : public StepsGenerator<ConvDepthSteps> {
       Expr sum = 0.0f;
       for (int tap = 0; tap < taps(); ++tap) {
         const int kx = tap % across(), ky = tap / across();
-        const Expr x = seen(vector, kx, ky, false, x_at);
+        const Expr x = seen(vector, kx, ky, false, l, x_at);
         if (x.defined()) sum = fma_f32(x, windows.weight(across(), kx, ky, {g}), sum);
       }
       return sum;
     });
-    part = RDom(0, lane_count(), 0, vectors(), "part");
-    const int last = vectors() - 1;
-    const Expr at = last - part.y;  // each before those that it overwrites
-    const Expr place = place_of(at, part.x);
-    const Expr result =
-        without_pitch(at, [&](const Expr& v) { return sums(part.x, min(v, last), g, n); });
-    out(f, g, n) = undef<float>();
-    const Expr value = with_prefetch(result, out(place + plane(), g, n));
-    out(place, g, n) = epilogue.with_relu(epilogue.with_terms(value, {g}, {place, g, n}));
+    store_sums();
   }
 
-  void schedule() {
-    set_mins(in, out);
-    set_any_layout(windows.weights);
-    epilogue.set_layouts();
-    epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
-    sums.compute_at(out, gi).store_in(MemoryType::Register);
-    sums.bound(l, 0, lane_count()).bound(v, 0, vectors()).vectorize(l).unroll(v);
-  }
-
- private:
-  void tile(Stage stage) {
-    stage.allow_race_conditions()
-        .split(g, g, gi, windows.planes, TailStrategy::GuardWithIf)
-        .reorder({part.x, part.y, gi, g, n})
-        .vectorize(part.x)
-        .unroll(part.y)
-        .gpu_blocks(g, n)
-        .never_partition_all();
-  }
-
-  Var f{"f"}, gi{"gi"};
-  Func sums{"sums"};
-  RDom part;
+  void schedule() { schedule_sums(); }
 };
 
 class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
@@ -253,7 +217,7 @@ class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
     out(clamped(place), g, n) = select(at == 0, first, any);
   }
 
-  Var f{"f"}, gi{"gi"}, a{"a"}, b{"b"};
+  Var f{"f"}, l{"l"}, v{"v"}, g{"g"}, gi{"gi"}, n{"n"}, a{"a"}, b{"b"};
   Func row{"row"}, sums{"sums"};
   RDom part;
 };
@@ -277,7 +241,7 @@ class ConvDepthWeightSteps : public StepsGenerator<ConvDepthWeightSteps> {
     for (int tap = 0; tap < taps(); ++tap) {
       const Expr old = lanes(l, g)[tap];
       sums.push_back(of_vector(vector, [&](int which) {
-        const Expr x = seen(which, tap % across(), tap / across(), true, x_at);
+        const Expr x = seen(which, tap % across(), tap / across(), true, l, x_at);
         return x.defined() ? fma_f32(x, given, old) : old;
       }));
     }
@@ -302,7 +266,7 @@ class ConvDepthWeightSteps : public StepsGenerator<ConvDepthWeightSteps> {
   }
 
  private:
-  Var gi{"gi"}, kx{"kx"}, ky{"ky"};
+  Var l{"l"}, g{"g"}, gi{"gi"}, n{"n"}, kx{"kx"}, ky{"ky"};
   Func lanes{"lanes"};
   std::optional<LaneFold> fold;
   RDom part;
