@@ -278,13 +278,15 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
                : plan_conv2d_weight_grad_patches(device_class, c);
   }
   if (is_product(c)) {
-    // Tiles read x where it lies, which a product packs: of many channels to fewer, and in small
-    // planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower (512 to 2048 channels of
-    // 7x7 on an Emerald Rapids 1.2 times, 96 to 576 of 10x10 1.2).
-    constexpr int64_t kFewPixels = 128;
+    // Tiles read x where it lies, which a product packs: of many channels to fewer, of up to 512
+    // to as many, and in small planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower
+    // (512 to 2048 channels of 7x7 on an Emerald Rapids 1.2 times, 96 to 576 of 10x10 1.2).
+    constexpr int64_t kFewPixels = 128, kMostEqual = 512;
+    const bool are_no_more = c.out_channels < c.in_channels ||
+                             (c.out_channels == c.in_channels && c.in_channels <= kMostEqual);
     const bool is_small = has_small_planes(c) && c.height * c.width > kFewPixels;
     const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
-                               (c.in_channels > c.out_channels ? has_enough_pixels(c) : is_small);
+                               (are_no_more ? has_enough_pixels(c) : is_small);
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);
   }
