@@ -1,7 +1,6 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_blocks.h"
 #include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_depth_in_place.h"
 #include "kernels/conv/conv_depth_phases.h"
 #include "kernels/conv/conv_dilated.h"
 #include "kernels/conv/conv_grouped.h"
@@ -28,7 +27,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -227,35 +225,34 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
+  const bool is_cpu = device_class == DeviceClass::kCpu;
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
-  if (device_class == DeviceClass::kGpu && is_blocked_input_grad(c)) {
+  if (!is_cpu && is_blocked_input_grad(c)) {
     return is_blocked_product(c) ? plan_conv2d_input_grad_product(device_class, c)
                                  : plan_conv2d_input_grad_blocks(c);
   }
-  if (device_class == DeviceClass::kCpu && is_picked_input_grad(c)) {
+  if (is_cpu && is_picked_input_grad(c)) {
     return plan_conv2d_input_grad_picked(c);
   }
-  if (device_class == DeviceClass::kCpu && is_winograd_input_grad(c)) {
+  if (is_cpu && is_winograd_input_grad(c)) {
     return plan_conv2d_input_grad_winograd(c);
   }
-  if (device_class == DeviceClass::kCpu && is_dilated_input_grad(c)) {
+  if (is_cpu && is_dilated_input_grad(c)) {
     return plan_conv2d_input_grad_dilated(c);
   }
-  if (device_class == DeviceClass::kCpu && is_plane_phases_input_grad(c)) {
+  if (is_cpu && is_plane_phases_input_grad(c)) {
     return plan_conv2d_input_grad_plane_phases(c);
   }
   if (is_product(c)) {
-    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_small_planes(c) &&
+    const bool prefers_tiles = is_cpu && has_small_planes(c) &&
                                are_whole_tiles(c.in_channels / c.groups, c.height * c.width) &&
                                !are_streamed(c.batch * c.in_channels, c);
     return prefers_tiles ? plan_conv2d_input_grad_tiles(c)
                          : plan_conv2d_input_grad_product(device_class, c);
   }
-  if (device_class == DeviceClass::kCpu) {
+  if (is_cpu) {
     if (is_planes_input_grad(c)) return plan_conv2d_input_grad_planes(c);
-    if (!is_in_place(c) && is_depth_phases_input_grad(c)) {
-      return plan_conv2d_input_grad_depth_phases(c);
-    }
+    if (is_depth_phases_input_grad(c)) return plan_conv2d_input_grad_depth_phases(c);
     if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
     const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
@@ -271,11 +268,11 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(w_shape(c))) return {};
-  if (device_class == DeviceClass::kGpu && is_blocked(c)) return plan_conv2d_weight_grad_blocks(c);
+  const bool is_cpu = device_class == DeviceClass::kCpu;
+  if (!is_cpu && is_blocked(c)) return plan_conv2d_weight_grad_blocks(c);
   if (is_patches(c)) {
-    return device_class == DeviceClass::kCpu && are_patches_tiles(c)
-               ? plan_conv2d_weight_grad_tiles(c)
-               : plan_conv2d_weight_grad_patches(device_class, c);
+    return is_cpu && are_patches_tiles(c) ? plan_conv2d_weight_grad_tiles(c)
+                                          : plan_conv2d_weight_grad_patches(device_class, c);
   }
   if (is_product(c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, of up to 512
@@ -285,12 +282,12 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     const bool are_no_more = c.out_channels < c.in_channels ||
                              (c.out_channels == c.in_channels && c.in_channels <= kMostEqual);
     const bool is_small = has_small_planes(c) && c.height * c.width > kFewPixels;
-    const bool prefers_tiles = device_class == DeviceClass::kCpu && has_wide_registers() &&
-                               (are_no_more ? has_enough_pixels(c) : is_small);
+    const bool prefers_tiles =
+        is_cpu && has_wide_registers() && (are_no_more ? has_enough_pixels(c) : is_small);
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);
   }
-  if (device_class == DeviceClass::kCpu) {
+  if (is_cpu) {
     if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
     if (is_dilated_weight_grad(c)) return plan_conv2d_weight_grad_dilated(c);
     if (is_grouped_weight_grad(c)) return plan_conv2d_weight_grad_grouped(c);

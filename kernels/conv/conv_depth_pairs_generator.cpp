@@ -123,6 +123,18 @@ class PairsGenerator : public Generator<Derived> {
         value, planes(unsafe_promise_clamped(pixel % all + lane, 0, all - 1), pixel / all,
                       unsafe_promise_clamped(g + kAhead, 0, planes.dim(2).extent() - 1), image));
   }
+
+  // The same, row v asking for so many shares.
+  template <class Planes>
+  Expr asking_row(Expr value, Planes& planes, int all, int shares, const Expr& v,
+                  const Expr& image) {
+    for (int k = 0; k < shares; ++k) {
+      const Expr share = shares * v + k;  // with a stride some are beyond the last
+      value = asking(value, planes, all, stride == 1 ? share : min(share, 2 * all / kLanes - 1), l,
+                     image);
+    }
+    return value;
+  }
 };
 
 class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
@@ -134,7 +146,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
   void generate() {
     const auto weight = [&](int half) { return given.weight(across(), x, y, {half, g}); };
     windows(l, x, y, g) = select(l < kHalf, weight(0), weight(1));
-    if (stride == 1) row(l, v, g, n) = asking(row_of(in, v, n), in, plane(), v, l, n);
+    if (stride == 1) row(l, v, g, n) = asking_row(row_of(in, v, n), in, plane(), 1, v, n);
     // Column by column of taps, whose shifted rows and all sums are registers; a sum waits four
     // cycles for the one before.
     window_taps = RDom(0, across(), 0, across(), "taps");
@@ -143,11 +155,7 @@ class ConvDepthPairs : public PairsGenerator<ConvDepthPairs> {
     for (int tap = 0; tap < across(); ++tap) {
       of_taps.push_back(seen(v, tap, stride == 1 ? Expr(row(l, v, g, n)) : Expr(), n));
     }
-    if (stride == 2) {
-      for (const Expr& share : {2 * v, 2 * v + 1}) {
-        of_taps[0] = asking(of_taps[0], in, pixels(), min(share, 2 * pixels() / kLanes - 1), l, n);
-      }
-    }
+    if (stride == 2) of_taps[0] = asking_row(of_taps[0], in, pixels(), stride, v, n);
     moved(l, v, t, g, n) = mux(t, of_taps);
     sums(l, v, g, n) = 0.0f;
     sums(l, v, g, n) = select(from < 0 || from >= whole(), sums(l, v, g, n),
@@ -230,13 +238,8 @@ class ConvDepthWeightPairs : public PairsGenerator<ConvDepthWeightPairs> {
       added.push_back(select(from < 0 || of >= side() || from % stride != 0, old,
                              fma_f32(seen(v, tap % across(), x, image), given, old)));
     }
-    const auto share = [&](const Expr& which, int all) { return min(which, 2 * all / kLanes - 1); };
-    added[0] =
-        asking(added[0], in, pixels(), stride == 1 ? Expr(v) : share(2 * v, pixels()), l, image);
-    if (stride == 2) {
-      added[0] = asking(added[0], in, pixels(), share(2 * v + 1, pixels()), l, image);
-    }
-    added[0] = asking(added[0], dy, plane(), stride == 1 ? Expr(v) : share(v, plane()), l, image);
+    added[0] = asking_row(added[0], in, pixels(), stride, v, image);
+    added[0] = asking_row(added[0], dy, plane(), 1, v, image);
     lanes(l, g) = Tuple(added);
     std::vector<Expr> own;  // without the lanes before rows
     for (int tap = 0; tap < taps(); ++tap) {

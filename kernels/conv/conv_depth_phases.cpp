@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_depth_phases.h"
 
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_depth_in_place.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_phases.h"
 #include "kernels/lanes.h"
@@ -15,18 +16,16 @@ namespace {
 // The phases along an axis, in windows of one size that hold those of all, over dy behind as many
 // zeros.
 struct Axis {
-  int64_t stride, length;
+  int64_t length;
   Phases phases;
   int64_t window = 0;
 
   Axis(int64_t padding, int64_t kernel, int64_t stride, int64_t extent)
-      : stride(stride), length(extent / stride), phases(padding, kernel, stride, length) {
+      : length(extent / stride), phases(padding, kernel, stride, length) {
     for (const Phase& one : phases.all) window = std::max(window, first_tap(one) + one.count);
   }
   // Of the window, of a phase.
   int64_t first_tap(const Phase& phase) const { return phases.before - phase.before; }
-  // In the window of c, the tap that a phase begins with, as dx takes them backwards.
-  int64_t last(const Phase& phase) const { return phase.first + (phase.count - 1) * stride; }
   // Zeros behind dy, of so many rows or columns.
   int64_t behind(int64_t given) const { return length + window - 1 - phases.before - given; }
 };
@@ -56,7 +55,7 @@ Plan plan_windows(const ConvConfig& c, const Axis& rows, const Axis& columns) {
       const int64_t first = rows.first_tap(row) * columns.window + columns.first_tap(column);
       record_copy(recorder, DeviceClass::kCpu, sizeof(float), {c.groups, row.count, column.count},
                   {0,
-                   rows.last(row) * c.kernel_w + columns.last(column),
+                   row.last(c.stride_h) * c.kernel_w + column.last(c.stride_w),
                    {c.kernel_h * c.kernel_w, -c.stride_h * c.kernel_w, -c.stride_w}},
                   {1, begin + first, {of_group, columns.window, 1}});
       begin += window;
@@ -85,7 +84,7 @@ bool is_depth_phases_input_grad(const ConvConfig& c) {
   if (c.in_channels != c.groups || c.out_channels != c.groups || c.dilation_h != 1 ||
       c.dilation_w != 1 || c.stride_w != 2 || c.stride_h > 2 || c.kernel_h * c.kernel_w <= 9 ||
       c.height % c.stride_h != 0 || c.width % 2 != 0 || c.width < 2 * kLanes ||
-      elements_of(y_shape(c)) == 0) {
+      elements_of(y_shape(c)) == 0 || is_in_place(c)) {
     return false;
   }
   const Axis rows = rows_of(c), columns = columns_of(c);

@@ -7,7 +7,7 @@
 namespace ballast::kernels {
 
 // Whether it is one of more than nine taps, strides of 2 that divide its planes, and phases of up
-// to 3x3 taps whose rows are a vector and more.
+// to 3x3 taps whose rows are a vector and more; not where conv_depth_in_place.h reads dy in place.
 bool is_depth_phases_input_grad(const ConvConfig& config);
 
 // Operands as in conv.h.

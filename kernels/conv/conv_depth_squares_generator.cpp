@@ -5,17 +5,11 @@
 //
 //   conv_depth_squares         y, or dx with flipped weights: the bits of conv_depth
 //   conv_depth_weight_squares  dw: sums over pixels in a vector of sums per tap, added at the end
-#include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/conv/conv_depth_squares_recipe.h"
 #include "kernels/hints.h"
-#include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/shuffle.h"
 
-#include <algorithm>
-#include <functional>
-#include <string>
 #include <vector>
 
 namespace ballast::kernels {
@@ -45,17 +39,10 @@ class ConvDepthSquares : public SquareResults<SquaresGenerator<ConvDepthSquares>
   Func row{"row"};
 };
 
-// Of some planes of an image that lie one after the other, then of the same ones of the next image:
-// those of one plane in all images are short streams, and often multiples of 4 KiB apart, more of
-// them than a set of the nearest cache has lines.
-class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
+class ConvDepthWeightSquares : public SquareWeights<SquaresGenerator<ConvDepthWeightSquares>> {
  public:
-  Input<Buffer<float, 3>> in{"in"}, dy{"dy"};  // (a plane's pixels, g, n)
-  Input<int> planes{"planes"};                 // of a work-group
-  Output<Buffer<float, 3>> dw{"dw"};           // (kx, ky, g)
-
   void generate() {
-    part = RDom(0, vectors(), 0, in.dim(2).extent(), "part");
+    start_sums();
     const RVar v = part.x, image = part.y;
     // Asks for the next image's, which are far from these.
     const auto with_next = [&](const Expr& value, const Func& tensor) {
@@ -76,42 +63,26 @@ class ConvDepthWeightSquares : public SquaresGenerator<ConvDepthWeightSquares> {
       return select(of < 0 || of > last, sum, more);
     };
     std::vector<Expr> sums;
-    lanes(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
     for (int tap = 0; tap < taps(); ++tap) {
       const int right = tap % across() - reach(), down = tap / across() - reach();
-      const Expr sum = lanes(l, g)[tap];
+      const Expr sum = old_sum(tap);
       sums.push_back(rows() == 1 ? with_row(sum, right, down)
                                  : with_tap(sum, dy_of(v), x_of, v, right, down));
     }
     sums[0] = with_next(with_next(sums[0], in), dy);
-    lanes(l, g) = Tuple(sums);
-    fold = {LaneFold(lanes, lane_count(), {g}, add_by_tap)};
-    dw(kx, ky, g) = mux(ky * across() + kx, fold[0].total());
+    store_sums(sums);
   }
 
   void schedule() {
-    set_mins(in, dy, dw);
-    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, across());
-    Func(dw)
-        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
-        .reorder(kx, ky, gi, g)
-        .gpu_blocks(g)
-        .unroll(kx)
-        .unroll(ky)
-        .never_partition_all();
-    fold[0].keep(dw, gi);
-    lanes.compute_at(dw, g).bound_storage(g, kDepthWeightPlanes);
-    lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
+    schedule_sums();
     if (rows() == 1) return;  // inlined, a row at a time
     row.compute_at(lanes, g).store_in(MemoryType::Register);
     row.bound(l, 0, lane_count()).bound(u, 0, vectors()).vectorize(l).unroll(u);
   }
 
  private:
-  Var l{"l"}, u{"u"}, g{"g"}, gi{"gi"}, n{"n"}, kx{"kx"}, ky{"ky"};
-  Func row{"row"}, lanes{"lanes"};
-  std::vector<LaneFold> fold;
-  RDom part;
+  Var u{"u"};
+  Func row{"row"};
 };
 
 }  // namespace

@@ -7,9 +7,11 @@
 // own: of lanes in order from the first, compilers make vexpandps, two on a Zen 4.)
 #pragma once
 
+#include "kernels/conv/conv_depth.h"
 #include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/hints.h"
+#include "kernels/lane_fold.h"
 #include "kernels/layout.h"
 #include "kernels/shuffle.h"
 
@@ -17,6 +19,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -175,6 +178,55 @@ class SquareResults : public Base {
 
   Halide::Var f{"f"};
   Halide::RDom part;
+};
+
+// What kernels of their weight gradients have: of some planes of an image that lie one after the
+// other, then of the same ones of the next image. Those of one plane in all images are short
+// streams, and often multiples of 4 KiB apart, more of them than a set of the nearest cache has
+// lines. What is derived says what a vector of results adds to a tap's sum.
+template <class Base>
+class SquareWeights : public Base {
+ public:
+  using Expr = Halide::Expr;
+
+  Halide::GeneratorInput<Halide::Buffer<float, 3>> in{"in"}, dy{"dy"};  // (a plane's pixels, g, n)
+  Halide::GeneratorInput<int> planes{"planes"};                         // of a work-group
+  Halide::GeneratorOutput<Halide::Buffer<float, 3>> dw{"dw"};           // (kx, ky, g)
+
+ protected:
+  Halide::Var l{"l"}, g{"g"}, gi{"gi"}, n{"n"};
+  Halide::Func lanes{"lanes"};
+  Halide::RDom part;  // vector of results, image
+
+  void start_sums() {
+    part = Halide::RDom(0, this->vectors(), 0, in.dim(2).extent(), "part");
+    lanes(l, g) = Halide::Tuple(std::vector<Expr>(this->taps(), 0.0f));
+  }
+  Expr old_sum(int tap) { return lanes(l, g)[tap]; }
+  void store_sums(const std::vector<Expr>& sums) {
+    lanes(l, g) = Halide::Tuple(sums);
+    fold.emplace(lanes, this->lane_count(), std::vector<Halide::Var>{g}, add_by_tap);
+    dw(kx, ky, g) = mux(ky * this->across() + kx, fold->total());
+  }
+
+  void schedule_sums() {
+    set_mins(in, dy, dw);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, this->across());
+    Halide::Func(dw)
+        .split(g, g, gi, planes, Halide::TailStrategy::GuardWithIf)
+        .reorder(kx, ky, gi, g)
+        .gpu_blocks(g)
+        .unroll(kx)
+        .unroll(ky)
+        .never_partition_all();
+    fold->keep(dw, gi);
+    lanes.compute_at(dw, g).bound_storage(g, kDepthWeightPlanes);
+    lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
+  }
+
+ private:
+  Halide::Var kx{"kx"}, ky{"ky"};
+  std::optional<LaneFold> fold;
 };
 
 }  // namespace ballast::kernels

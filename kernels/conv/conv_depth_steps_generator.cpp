@@ -5,14 +5,9 @@
 //   conv_depth_steps         y: the bits of conv_depth
 //   conv_depth_steps_grad    dx: even and odd rows and columns from the taps they have, in order
 //   conv_depth_weight_steps  dw: sums over pixels in a vector of sums per tap, added at the end
-#include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_depth_recipe.h"
 #include "kernels/conv/conv_depth_squares_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/lane_fold.h"
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace ballast::kernels {
@@ -222,54 +217,27 @@ class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
   RDom part;
 };
 
-// As ConvDepthWeightSquares takes planes and images.
-class ConvDepthWeightSteps : public StepsGenerator<ConvDepthWeightSteps> {
+class ConvDepthWeightSteps : public SquareWeights<StepsGenerator<ConvDepthWeightSteps>> {
  public:
-  Input<Buffer<float, 3>> in{"in"}, dy{"dy"};  // (a plane's pixels, g, n)
-  Input<int> planes{"planes"};                 // of a work-group
-  Output<Buffer<float, 3>> dw{"dw"};           // (kx, ky, g)
-
   void generate() {
-    part = RDom(0, vectors(), 0, in.dim(2).extent(), "part");
+    start_sums();
     const RVar vector = part.x, image = part.y;
     const auto x_at = [&](int place) {
       return Expr(in(unsafe_promise_clamped(place + l, 0, pixels() - 1), g, image));
     };
     const Expr given = with_pitch(l, vector, dy(place_of(vector, l), g, image));
-    lanes(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
     std::vector<Expr> sums;
     for (int tap = 0; tap < taps(); ++tap) {
-      const Expr old = lanes(l, g)[tap];
+      const Expr old = old_sum(tap);
       sums.push_back(of_vector(vector, [&](int which) {
         const Expr x = seen(which, tap % across(), tap / across(), true, l, x_at);
         return x.defined() ? fma_f32(x, given, old) : old;
       }));
     }
-    lanes(l, g) = Tuple(sums);
-    fold.emplace(lanes, lane_count(), std::vector<Var>{g}, add_by_tap);
-    dw(kx, ky, g) = mux(ky * across() + kx, fold->total());
+    store_sums(sums);
   }
 
-  void schedule() {
-    set_mins(in, dy, dw);
-    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, across());
-    Func(dw)
-        .split(g, g, gi, planes, TailStrategy::GuardWithIf)
-        .reorder(kx, ky, gi, g)
-        .gpu_blocks(g)
-        .unroll(kx)
-        .unroll(ky)
-        .never_partition_all();
-    fold->keep(dw, gi);
-    lanes.compute_at(dw, g).bound_storage(g, kDepthWeightPlanes);
-    lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
-  }
-
- private:
-  Var l{"l"}, g{"g"}, gi{"gi"}, n{"n"}, kx{"kx"}, ky{"ky"};
-  Func lanes{"lanes"};
-  std::optional<LaneFold> fold;
-  RDom part;
+  void schedule() { schedule_sums(); }
 };
 
 }  // namespace

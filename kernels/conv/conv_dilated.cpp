@@ -1,5 +1,6 @@
 #include "kernels/conv/conv_dilated.h"
 
+#include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_winograd.h"
 #include "kernels/conv/conv_winograd_weight.h"
 #include "kernels/halide_runtime.h"
@@ -124,7 +125,7 @@ bool is_dilated_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_dilated(const ConvConfig& c, const ConvEpilogue& e) {
-  const uint32_t out = 2 + (e.has_bias ? 1 : 0) + (e.has_scale ? 2 : 0);
+  const uint32_t out = EpilogueOperands(e, {c.out_channels}).out;
   return between_phases(out + 1, of_x(c), of_y(c), plan_conv2d_winograd(of_phases(c), e));
 }
 

@@ -18,6 +18,8 @@ struct Phase {
       : first((phase + padding) % stride),
         count(first < kernel ? ceil_div(kernel - first, stride) : 0),
         before(count - 1 - (phase + padding - first) / stride) {}
+  // The tap that it begins with, as dx takes them backwards.
+  int64_t last(int64_t stride) const { return first + (count - 1) * stride; }
 };
 
 // All phases, of which each has `length` rows or columns; of zeros before dy, and of rows or

@@ -266,8 +266,7 @@ Plan plan_phases(const ConvConfig& c, const Phases& rows, const Phases& columns)
       p.kernel_h = row.count, p.kernel_w = column.count;
       p.first_place = rows.begin(row) * p.in.pitch + columns.begin(column);
       // Backwards, as dx takes dy.
-      p.order = {column.first + (column.count - 1) * c.stride_w, -c.stride_w,
-                 row.first + (row.count - 1) * c.stride_h, -c.stride_h};
+      p.order = {column.last(c.stride_w), -c.stride_w, row.last(c.stride_h), -c.stride_h};
       p.weights = weights;
       p.weights.extents[1] = p.kernel_w, p.weights.extents[2] = p.kernel_h;
       const uint32_t slot = scratch.add_part(offset, distance * sizeof(float));
