@@ -1,5 +1,5 @@
-// Planes with zeros around and between their elements, or every few of them alone; and of what
-// strides laid apart, sums, and phases in order.
+// Planes with zeros around and between their elements; and of what strides laid apart, sums, and
+// phases in order.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/shuffle.h"
 
@@ -96,41 +96,6 @@ class ConvGather : public Generator<ConvGather> {
   RDom hits;
 };
 
-// Every stride_w-th element of every stride_h-th row, in vectors of so many lanes.
-class ConvPick : public Generator<ConvPick> {
- public:
-  GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<int> lanes{"lanes", 16};
-  Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, planes_per_group{"planes_per_group"};
-  Input<Buffer<float, 3>> planes{"planes"};
-  Output<Buffer<float, 3>> picked{"picked"};
-
-  void generate() {
-    const Expr width = picked.dim(0).extent();
-    const int count = lanes;
-    part = RDom(0, count, 0, (width + count - 1) / count, "part");
-    const Expr at = min(part.y * count, width - count) + part.x;  // the last vectors move inwards
-    picked(x, y, p) = undef<float>();
-    picked(at, y, p) = planes(at * stride_w, y * stride_h, p);
-  }
-
-  void schedule() {
-    set_mins(planes, picked);
-    Var po("po");
-    Stage pick = Func(picked).update();
-    pick.allow_race_conditions();
-    pick.split(p, po, p, planes_per_group, TailStrategy::GuardWithIf)
-        .reorder({part.x, part.y, y, p, po})
-        .gpu_blocks(po)
-        .never_partition_all();
-    pick.specialize(stride_w == 2).vectorize(part.x);
-  }
-
- private:
-  Var x{"x"}, y{"y"}, p{"p"};
-  RDom part;
-};
-
 // dx from its phases, of which rows have two: even and odd columns are laid in order by two
 // shuffles. `spreads`: of the first phase alone, where the others are zero.
 class ConvWeave : public Generator<ConvWeave> {
@@ -181,5 +146,4 @@ class ConvWeave : public Generator<ConvWeave> {
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPad, conv_pad)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvGather, conv_gather)
-HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPick, conv_pick)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvWeave, conv_weave)

@@ -25,24 +25,16 @@ ConvConfig of_pixels(const ConvConfig& c) {
   return pixels;
 }
 
-int64_t planes(const ConvConfig& c) { return c.batch * c.in_channels; }
-
 // Those of x, from slot 0 to slot 1.
 Plan pick(const ConvConfig& c) {
-  const int64_t height = c.out_h(), width = c.out_w();
-  Recorder recorder;
-  recorder.call(
-      fmt::format("conv_pick_{}", lanes_of_row(width)), DeviceClass::kCpu,
-      {number(c.stride_h), number(c.stride_w), number(planes_per_group(height * width, planes(c))),
-       dense_operand(0, DType::kF32, {planes(c), c.height, c.width}),
-       dense_operand(1, DType::kF32, {planes(c), height, width})});
-  return recorder.finish();
+  const TensorType all{DType::kF32, x_shape(c)}, pixels{DType::kF32, x_shape(of_pixels(c))};
+  return plan_slice(DeviceClass::kCpu, all, {{0, 0, 0, 0}, {1, 1, c.stride_h, c.stride_w}}, pixels);
 }
 
 // dx, in slot 1, from those of it in slot 0, with zeros between them.
 Plan spread(const ConvConfig& c) {
-  const int64_t plane = c.height * c.width, down = c.out_h(), across = c.out_w(),
-                lanes = lanes_of_row(across);
+  const int64_t plane = c.height * c.width, planes = c.batch * c.in_channels, down = c.out_h(),
+                across = c.out_w(), lanes = lanes_of_row(across);
   if (lanes == 0 || c.stride_w != 2 || c.width % 2 != 0 || c.height % c.stride_h != 0) {
     const TensorType pixels{DType::kF32, x_shape(of_pixels(c))}, all{DType::kF32, x_shape(c)};
     return plan_embed(DeviceClass::kCpu, pixels, {{0, 0, 0, 0}, {1, 1, c.stride_h, c.stride_w}}, 0,
@@ -50,11 +42,11 @@ Plan spread(const ConvConfig& c) {
   }
   Recorder recorder;
   recorder.call(fmt::format("conv_spread_{}", lanes), DeviceClass::kCpu,
-                {number(planes_per_group(plane, planes(c))),
-                 dense_operand(0, DType::kF32, {planes(c), 1, 1, down, across}),
+                {number(planes_per_group(plane, planes)),
+                 dense_operand(0, DType::kF32, {planes, 1, 1, down, across}),
                  Operand{1,
                          DType::kF32,
-                         {c.width, c.stride_h, down, planes(c)},
+                         {c.width, c.stride_h, down, planes},
                          {1, c.width, c.stride_h * c.width, plane},
                          {}}});
   return recorder.finish();

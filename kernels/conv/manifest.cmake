@@ -188,7 +188,6 @@ foreach(side 6 7 8)
                  GENERATOR conv_depth_weight_pairs PARAMS side=${side})
 endforeach()
 foreach(lanes 4 8 16)
-  ballast_kernel(conv_pick_${lanes} CLASSES cpu WIDE GENERATOR conv_pick PARAMS lanes=${lanes})
   ballast_kernel(conv_weave_${lanes} CLASSES cpu WIDE GENERATOR conv_weave PARAMS lanes=${lanes})
   ballast_kernel(conv_spread_${lanes} CLASSES cpu WIDE GENERATOR conv_weave
                  PARAMS lanes=${lanes} spreads=true)

@@ -34,6 +34,15 @@ const View kViews[] = {
     {{9, 250}, {257, 1}},  // 64 lanes at a time, and 32
     {{9, 250}, {1, 0}},
     {{9, 61}, {70, 1}},
+    // Rows of 8 lanes at a time, and of 4.
+    {{50, 8}, {9, 1}},
+    {{50, 15}, {31, 1}},
+    {{50, 4}, {5, 1}},
+    {{50, 7}, {9, 1}},
+    {{51, 8}, {17, 2}},
+    {{51, 13}, {26, 2}},
+    {{51, 4}, {8, 2}},
+    {{51, 7}, {13, 2}},
     {{9, 61}, {1, 0}},
     // Few channels, from and to the inside of pixels: one block, several that move inwards, less
     // than one.

@@ -111,9 +111,15 @@ Operand operand_of(const Move& move, const View& view) {
   return operand;
 }
 
-// How many elements of a row are moved at once; the last of them lie over their neighbours.
+// How many elements of a row, dense in the target, are moved at once (kRowKinds of
+// copy_generator.cpp); the last of them lie over their neighbours.
 int64_t choose_lanes(const Move& move) {
   const int64_t length = move.extents[0], stride = move.from.strides[0];
+  if (length < kLanes) {
+    const bool is_cpu = move.device_class == DeviceClass::kCpu;
+    if (!is_cpu || stride < 1) return 1;
+    return length >= 8 ? 8 : length >= 4 ? 4 : 1;
+  }
   if (stride != 0 && stride != 1) return kLanes;
   for (int64_t lanes : {4 * kLanes, 2 * kLanes}) {
     const int64_t moved = ceil_div(length, lanes) * lanes;
@@ -140,10 +146,9 @@ void fill_groups(Move& move) {
 }
 
 // The lanes, then the steps of x, y and z for one work-group.
-std::vector<HostArg> choose_chunks(const Move& move, bool has_vectors) {
+std::vector<HostArg> choose_chunks(const Move& move, int64_t lanes) {
   const auto extent = [&](size_t d) { return d < move.extents.size() ? move.extents[d] : 1; };
-  const int64_t lanes = has_vectors ? choose_lanes(move) : 1;
-  const int64_t step = static_cast<int64_t>(move.bytes) * (has_vectors ? lanes : 4);
+  const int64_t step = static_cast<int64_t>(move.bytes) * std::max<int64_t>(lanes, 4);
   return move_chunks(move.device_class, lanes, {extent(0), extent(1), extent(2)},
                      std::max<int64_t>(kGroupBytes / step, 1));
 }
@@ -322,11 +327,11 @@ void record_part(Recorder& recorder, Move move) {
     if (is_better && sides.p > 0) return record_transpose(recorder, transposed, sides);
   }
   if (both < loops) move.move_to_front(both);
-  const bool has_vectors = both < loops && move.extents[0] >= kLanes;
-  if (has_vectors && move.device_class == DeviceClass::kCpu) fill_groups(move);
+  const int64_t lanes = both < loops ? choose_lanes(move) : 1;
+  if (lanes > 1 && move.device_class == DeviceClass::kCpu) fill_groups(move);
   std::vector<HostArg> args{operand_of(move, move.from)};
-  for (HostArg& chunk : choose_chunks(move, has_vectors)) args.push_back(std::move(chunk));
-  const bool streams = has_vectors && has_streamed_rows(move);
+  for (HostArg& chunk : choose_chunks(move, lanes)) args.push_back(std::move(chunk));
+  const bool streams = lanes >= kLanes && has_streamed_rows(move);
   call(recorder, move, "copy_", std::move(args), streams ? "_streams" : "");
 }
 
@@ -350,10 +355,11 @@ void record_fill(Recorder& recorder, DeviceClass device_class, uint64_t bytes, c
     value.low = static_cast<int32_t>(low | low << 8 * width);
   }
   for_each_part(std::move(move), [&](const Move& part) {
-    const bool has_vectors =
-        !part.extents.empty() && part.to.strides[0] == 1 && part.extents[0] >= kLanes;
+    const bool has_rows = !part.extents.empty() && part.to.strides[0] == 1;
     std::vector<HostArg> args{value.low, value.high};
-    for (HostArg& chunk : choose_chunks(part, has_vectors)) args.push_back(std::move(chunk));
+    for (HostArg& chunk : choose_chunks(part, has_rows ? choose_lanes(part) : 1)) {
+      args.push_back(std::move(chunk));
+    }
     call(recorder, part, "fill_", std::move(args));
   });
 }
