@@ -2,7 +2,7 @@
 
 #include "kernels/aot_table.h"
 #include "kernels/join_launches.h"
-#include "kernels/source_names.h"
+#include "kernels/source/source_names.h"
 
 #include <HalideRuntimeOpenCL.h>
 #include <xxhash.h>

@@ -1,8 +1,8 @@
 #include "kernels/join_launches.h"
 
 #include "device/error.h"
-#include "kernels/launch_source.h"
-#include "kernels/replace_text.h"
+#include "kernels/source/launch_source.h"
+#include "kernels/source/replace_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,8 @@
 set(BALLAST_KERNEL_FAMILIES
     pointwise shape index reduce matmul conv pool norm softmax rows attention random optimizer)
 foreach(family IN LISTS BALLAST_KERNEL_FAMILIES)
-  file(GLOB generator_sources CONFIGURE_DEPENDS ${family}/*_generator.cpp)
+  file(GLOB generator_sources CONFIGURE_DEPENDS ${family}/*_generator.cpp
+       ${family}/*/*_generator.cpp)
   if(generator_sources)
     add_executable(ballast_${family}_generators EXCLUDE_FROM_ALL ${generator_sources})
     target_link_libraries(ballast_${family}_generators PRIVATE ballast_recipes Halide::Generator)

@@ -1,7 +1,7 @@
 #include "kernels/merge_launches.h"
 
-#include "kernels/launch_source.h"
-#include "kernels/replace_text.h"
+#include "kernels/source/launch_source.h"
+#include "kernels/source/replace_text.h"
 
 #include <fmt/format.h>
 

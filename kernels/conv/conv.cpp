@@ -1,21 +1,21 @@
 #include "kernels/conv/conv_arguments.h"
-#include "kernels/conv/conv_blocks.h"
-#include "kernels/conv/conv_depth.h"
-#include "kernels/conv/conv_depth_phases.h"
-#include "kernels/conv/conv_dilated.h"
-#include "kernels/conv/conv_grouped.h"
 #include "kernels/conv/conv_operands.h"
-#include "kernels/conv/conv_patches.h"
-#include "kernels/conv/conv_picked.h"
-#include "kernels/conv/conv_plane_phases.h"
-#include "kernels/conv/conv_planes.h"
-#include "kernels/conv/conv_products.h"
-#include "kernels/conv/conv_rows.h"
-#include "kernels/conv/conv_strips.h"
-#include "kernels/conv/conv_tiles.h"
-#include "kernels/conv/conv_weight.h"
-#include "kernels/conv/conv_winograd.h"
-#include "kernels/conv/conv_winograd_weight.h"
+#include "kernels/conv/depthwise/conv_depth.h"
+#include "kernels/conv/depthwise/conv_depth_phases.h"
+#include "kernels/conv/depthwise/conv_rows.h"
+#include "kernels/conv/gpu/conv_blocks.h"
+#include "kernels/conv/gpu/conv_strips.h"
+#include "kernels/conv/grouped/conv_grouped.h"
+#include "kernels/conv/planes/conv_plane_phases.h"
+#include "kernels/conv/planes/conv_planes.h"
+#include "kernels/conv/products/conv_patches.h"
+#include "kernels/conv/products/conv_picked.h"
+#include "kernels/conv/products/conv_products.h"
+#include "kernels/conv/tiles/conv_tiles.h"
+#include "kernels/conv/tiles/conv_weight.h"
+#include "kernels/conv/winograd/conv_dilated.h"
+#include "kernels/conv/winograd/conv_winograd.h"
+#include "kernels/conv/winograd/conv_winograd_weight.h"
 #include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
@@ -181,7 +181,7 @@ int64_t ConvConfig::out_w() const {
   return out_extent(width, left, right, kernel_w, dilation_w, stride_w);
 }
 
-// All three ask the files beside this one, in the order of the table in docs/convolutions.md.
+// All three ask the folders beside this file, in the order of the table in docs/convolutions.md.
 Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilogue& e) {
   if (is_empty(y_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;

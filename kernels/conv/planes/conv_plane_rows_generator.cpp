@@ -1,0 +1,98 @@
+// Convolution from padded planes (conv_planes_recipe.h) on CPUs with pixels in the lanes, as
+// conv_planes, for rows of a vector and more: a tile's `vectors` are any of the block's, the last
+// of a row moved inwards. So nothing is computed for the gaps between rows, and sums go from their
+// registers to where they belong.
+//
+// An element is the fma chain over (channel, row, column) of its window, started at +0.
+#include "kernels/conv/planes/conv_planes_recipe.h"
+
+namespace ballast::kernels {
+namespace {
+
+using namespace Halide;
+
+class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
+  friend PixelPlanesGenerator<ConvPlaneRows>;
+
+ public:
+  void schedule() {
+    set_layouts(channels);
+    const RVar u = results[3], tile = results[4], part = results[5];
+    Stage write = Func(out).update();
+    write.allow_race_conditions();
+    write.reorder({results[0], results[1], results[2], u, tile, part, g, n});
+    write.vectorize(results[0]).unroll(results[1]).unroll(results[2]);
+    write.gpu_blocks(part, g, n).never_partition_all();
+    write.specialize(epilogue.is_plain());
+    write.specialize(epilogue.has_residual == 0);
+
+    schedule_planes(LoopLevel(out, part), window);
+    for (Func func : {start, product}) {
+      func.compute_at(out, u).store_in(MemoryType::Register);
+      func.bound_extent(v, vectors).bound_extent(i, 1).unroll(v);
+    }
+    product.bound_extent(l, kLanes).bound_extent(j, channels);
+    for (const Var& one : {o, p, g, n}) product.bound_extent(one, 1);
+    product.vectorize(l).unroll(j);
+    product.update().reorder({l, v, j, steps, i, o, p, g, n}).vectorize(l).unroll(v).unroll(j);
+  }
+
+ private:
+  // Vector v of tile i; those beyond the last are the last.
+  Expr vector_of(const Expr& vector, const Expr& tile) const {
+    return min(tile * vectors + vector, rows * row_vectors() - 1);
+  }
+  Expr row_vectors() const { return (width() + kLanes - 1) / kLanes; }
+  // Where vector `which` of a block begins.
+  Expr row_of(const Expr& which) const { return which / row_vectors(); }
+  Expr column_of(const Expr& which) const {
+    return min(which % row_vectors() * kLanes, width() - kLanes);
+  }
+
+  void sum() {
+    const Expr taps = window.taps() * in.dim(2).extent();
+    steps = RDom(0, taps, steps_of_tile(vectors));
+    const Expr which = vector_of(v, i);
+    start(v, i) = row_of(which) * pitch + column_of(which);
+    const Expr from = unsafe_promise_clamped(start(v, i), 0, 1 << 20) + window.place(steps) + l;
+    // A tile's results are asked for while it is computed: else writing them waits for memory.
+    const Expr row = first_row(p) + row_of(which), pixel = row * width() + column_of(which) + l;
+    product(l, v, j, i, o, p, g, n) =
+        with_prefetch(0.0f, window.same(pixel, channel_of(tile_of(p, o), j, channels), g, n));
+    product(l, v, j, i, o, p, g, n) =
+        fma_f32(weights(j, steps, tile_of(p, o), g),
+                padded(unsafe_promise_clamped(from, 0, elements - 1), 0, p, g, n),
+                product(l, v, j, i, o, p, g, n));
+  }
+
+  void store() {
+    const Expr all_channels = out.dim(2).extent();
+    const Expr blocks = (height() + rows - 1) / rows,
+               all_tiles = (all_channels + channels - 1) / channels;
+    results = RDom({{0, kLanes},
+                    {0, vectors},
+                    {0, channels},
+                    {0, tiles},
+                    {0, tiles_per_part},
+                    {0, blocks * parts}},
+                   "results");
+    const Expr vector = results[1], u = results[3], part = results[5],
+               tile = tile_of(part, results[4]);
+    results.where(tile < all_tiles);
+    const Expr which = vector_of(vector, u);
+    const Expr column = column_of(which) + results[0], y = first_row(part) + row_of(which),
+               channel = channel_of(tile, results[2], channels);
+    out(x, y_, c, g, n) = undef<float>();
+    const Expr sum = product(results[0], vector, results[2], u, results[4], part, g, n);
+    out(column, y, channel, g, n) = with_epilogue(sum, column, y, channel);
+  }
+
+  Var x{"x"}, y_{"y"}, c{"c"}, i{"i"};
+  Func start{"start"};
+  RDom steps, results;
+};
+
+}  // namespace
+}  // namespace ballast::kernels
+
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ConvPlaneRows, conv_plane_rows)

@@ -1,0 +1,194 @@
+#include "kernels/conv/winograd/conv_winograd.h"
+
+#include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/planes/conv_planes.h"
+#include "kernels/conv/winograd/conv_winograd_deep.h"
+#include "kernels/lanes.h"
+#include "kernels/registers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace ballast::kernels {
+namespace {
+
+constexpr int64_t kSide = 2;                    // of a tile of results
+constexpr int64_t kReach = 1;                   // further rows and columns of tiles that it reads
+constexpr int64_t kElements = 16, kPhases = 4;  // of its input
+
+// How a problem is cut into work-groups: `rows` of tiles of `samples`, which are more than one only
+// where all rows are a block, and of a block's channels a part.
+struct Cut {
+  ConvTile tile;
+  int64_t rows = 0, samples, plane, tiles, elements, blocks, parts, tiles_per_part, channel_tiles;
+  double cycles;  // per sample
+};
+
+int64_t rows_of_tiles(const ConvProblem& p) { return ceil_div(p.out_h, kSide); }
+int64_t columns_of_tiles(const ConvProblem& p) { return ceil_div(p.out_w, kSide); }
+int64_t pitch_of(const ConvProblem& p) {
+  return std::max(columns_of_tiles(p) + kReach, (p.left + p.in_w - 1) / kSide + 1);
+}
+
+Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t samples) {
+  const int64_t columns = columns_of_tiles(p), vectors_of_row = ceil_div(columns, kLanes);
+  Cut cut{tile, rows, samples};
+  cut.plane = samples * (rows + kReach) * pitch_of(p);
+  cut.elements =  // vectors that begin at a row's last tile pass its end
+      ceil_div(kPhases * cut.plane + kReach + vectors_of_row * kLanes, kLanes) * kLanes;
+  cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
+  cut.blocks = ceil_div(rows_of_tiles(p), rows) * ceil_div(p.batch, samples);
+  cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
+  // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
+  constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 450;
+  const double vectors = double(tile.vectors), tiles = double(cut.tiles * tile.broadcast);
+  const double input =
+      double(p.inputs) * (double(cut.elements) / kLanes * kOfVectorCopied +
+                          double(samples * rows * vectors_of_row) * kOfInputTransformed);
+  const double results = tiles * vectors * (double(kElements * p.inputs) + kOfResult);
+  const double weights = double(cut.channel_tiles) * vectors * double(p.inputs) * kOfWeights;
+  const double block = input + double(cut.channel_tiles) * results;
+  cut.cycles = (double(cut.blocks) * block + weights) / double(p.batch);
+  return cut;
+}
+
+bool fits(const ConvProblem& p, const Cut& cut) {
+  const int64_t tiles = cut.tiles * cut.tile.broadcast;
+  return cut.elements <= kPlaneElements && tiles <= kWinogradTiles &&
+         (tiles * p.inputs + kLanes) * kElements <= kWinogradSpread;
+}
+
+// The way that takes the least time; none where nothing fits.
+Cut cut_problem(const ConvProblem& p) {
+  const int64_t all_rows = rows_of_tiles(p);
+  Cut best{};
+  for (const ConvTile& tile : winograd_tiles()) {
+    if (p.outputs < tile.lanes()) continue;
+    for (int64_t rows = 1; rows <= all_rows; ++rows) {
+      if (!fills_vectors(p, rows)) continue;
+      for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
+        const Cut cut = cut_block(p, tile, rows, samples);
+        if (!fits(p, cut)) break;
+        if (best.rows == 0 || cut.cycles < best.cycles) best = cut;
+      }
+    }
+  }
+  if (best.rows == 0) return best;
+  const ChannelParts parts = share_channels(best.blocks * p.groups, best.channel_tiles);
+  best.parts = parts.count, best.tiles_per_part = parts.tiles;
+  return best;
+}
+
+// Whether work-groups shall transform the weights that they need (conv_winograd_deep.h): not where
+// the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
+// takes to be as fast, only where much is gained.
+bool is_deep(const ConvProblem& p, const Cut& cut) {
+  constexpr int64_t kCachedFloats = 1 << 18;
+  if (p.inputs * p.outputs * kElements <= kCachedFloats) return false;
+  const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
+  return cut.rows == 0 ? std::isfinite(deep) : deep < cut.cycles;
+}
+
+bool is_taken(const ConvConfig& c, const ConvProblem& p) {
+  if (!has_winograd_window(c) || p.top < 0 || p.left < 0 || p.inputs < kLanes) return false;
+  const Cut cut = cut_problem(p);
+  if (!is_deep(p, cut)) return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
+  // The direct kernels write all weights anew before they multiply.
+  constexpr double kOfWeight = 2;
+  const double packed = kOfWeight * double(p.inputs * p.outputs * p.window()) / double(p.batch);
+  return is_winograd_faster(winograd_deep_cycles(p) - packed, c);
+}
+
+// Chunks of one length whose weights take half of the nearest cache.
+int64_t chunk_of(const ConvProblem& p, const ConvTile& tile) {
+  constexpr int64_t kMostWeights = 64 * 64;
+  return ceil_div(p.inputs, ceil_div(p.inputs * tile.lanes(), kMostWeights));
+}
+
+// x and the weights in slots 0 and 1.
+Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
+  const Cut cut = cut_problem(p);
+  if (is_deep(p, cut)) return plan_winograd_deep(p, e);
+  const ConvTile& tile = cut.tile;
+  const EpilogueOperands terms(e, {p.outputs, p.groups});
+  Recorder recorder(kDirectAccess);
+  Workspace scratch(terms.out + 1);
+  const int64_t taps = p.inputs * kElements, panel = taps * tile.lanes();
+  const uint32_t packed = scratch.add_floats(p.groups * cut.channel_tiles * panel);
+  // The gradient towards the input flips windows, which lie one after the other along its results.
+  const bool is_turned = p.tap_step < 0;
+  const int64_t in_row = is_turned ? p.outputs : p.inputs,
+                source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
+  recorder.call(is_turned ? "conv_winograd_filters_turned" : "conv_winograd_filters",
+                DeviceClass::kCpu,
+                {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
+                 dense_operand(packed, DType::kF32,
+                               {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
+  const Operand y = winograd_results(terms.out, p);
+  std::vector<HostArg> args;
+  for (int64_t value : {p.top, p.left, pitch_of(p), cut.plane, cut.rows, cut.elements, cut.tiles,
+                        cut.parts, cut.tiles_per_part}) {
+    args.push_back(number(value));
+  }
+  args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w),
+                           dense_operand(packed, DType::kF32,
+                                         {p.groups, cut.channel_tiles, taps, tile.lanes()})});
+  terms.append_to(args, y);
+  args.insert(args.end(), {number(p.out_w), number(p.out_h), number(cut.samples),
+                           number(chunk_of(p, tile)), y});
+  recorder.call(fmt::format("conv_winograd_{}x{}", tile.broadcast, tile.vectors), DeviceClass::kCpu,
+                args);
+  return recorder.finish(scratch);
+}
+
+}  // namespace
+
+bool has_winograd_window(const ConvConfig& c) {
+  return c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
+         c.dilation_h == 1 && c.dilation_w == 1 && c.batch > 0 && c.height > 0 && c.width > 0 &&
+         c.out_h() > 0 && c.out_w() > 0;
+}
+
+std::vector<ConvTile> winograd_tiles() {
+  if (!has_wide_registers()) return {{6, 1, 1 / 121.0}};
+  return {{6, 4, 1 / 240.0}, {12, 2, 1 / 225.0}};
+}
+
+bool fills_vectors(const ConvProblem& p, int64_t rows) {
+  return (rows * kSide - p.out_h % kSide) * p.out_w >= kLanes;
+}
+
+Operand winograd_results(uint32_t slot, const ConvProblem& p) {
+  const int64_t pixels = p.out_h * p.out_w, of_group = p.outputs * pixels;
+  return {slot,
+          DType::kF32,
+          {pixels, p.batch, p.outputs, p.groups, 1},
+          {1, p.groups * of_group, pixels, of_group, p.batch * p.groups * of_group},
+          {}};
+}
+
+bool is_winograd_faster(double cycles, const ConvConfig& c) {
+  constexpr double kOfPeak = 0.85, kMargin = 1.2;
+  const double products = double(c.in_channels / c.groups) * double(c.out_channels / c.groups) *
+                          double(c.kernel_h * c.kernel_w) * double(c.out_h() * c.out_w());
+  return cycles * kMargin < products / kLanes / kOfPeak;
+}
+
+bool is_winograd(const ConvConfig& c) { return is_taken(c, forward_problem(c)); }
+
+bool is_winograd_input_grad(const ConvConfig& c) {
+  return has_winograd_window(c) && is_taken(c, input_grad_problem(c));
+}
+
+Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {
+  return plan_winograd(forward_problem(c), e);
+}
+
+Plan plan_conv2d_input_grad_winograd(const ConvConfig& c) {
+  return plan_winograd(input_grad_problem(c), {});
+}
+
+}  // namespace ballast::kernels

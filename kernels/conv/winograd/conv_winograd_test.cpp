@@ -1,0 +1,239 @@
+#include "kernels/conv/winograd/conv_winograd.h"
+#include "kernels/conv/conv_problem.h"
+#include "kernels/conv/conv_reference.h"
+#include "kernels/conv/winograd/conv_winograd_deep.h"
+#include "kernels/conv/winograd/conv_winograd_weight.h"
+#include "kernels/lanes.h"
+#include "kernels/registers.h"
+
+#include <array>
+
+namespace ballast::kernels::testing {
+namespace {
+
+// What Winograd's algorithm adds up, all parts taken positive: magnitudes of B' d B, G w G' and A
+// dy A', of a tile's 16 elements, and of G' m G.
+constexpr int kSpread[4][4] = {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
+constexpr double kFilter[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}};
+constexpr int kGather[4][2] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
+
+// Element (i, j) of a transform whose magnitudes are `row` of each side's, of at(row, column).
+template <class T, int N, class At>
+double element_of(const T (&rows)[4][N], int64_t i, int64_t j, const At& at) {
+  double sum = 0;
+  for (int64_t a = 0; a < N; ++a) {
+    for (int64_t b = 0; b < N; ++b) {
+      if (rows[i][a] != 0 && rows[j][b] != 0) sum += rows[i][a] * rows[j][b] * at(a, b);
+    }
+  }
+  return sum;
+}
+
+// All of a transform's.
+using Elements = std::array<double, 16>;
+template <class T, int N, class At>
+Elements transformed(const T (&rows)[4][N], const At& at) {
+  Elements elements;
+  for (int e = 0; e < 16; ++e) elements[e] = element_of(rows, e / 4, e % 4, at);
+  return elements;
+}
+
+// |value| of element (row, column) of plane `which`, 0 outside of it.
+double inside(const std::vector<float>& values, int64_t which, int64_t height, int64_t width,
+              int64_t row, int64_t column) {
+  if (row < 0 || row >= height || column < 0 || column >= width) return 0;
+  return std::fabs(values[(which * height + row) * width + column]);
+}
+
+// By element of y (or of dx, of dy and the flipped window); and whether the tile's input, or its
+// window, has what is not finite.
+struct OfTiles {
+  std::vector<double> magnitude;
+  std::vector<bool> may_be_nan;
+};
+
+OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
+  std::vector<Elements> windows, tiles;  // of all inputs, next to each other
+  for (int64_t at = 0; at < p.groups * p.outputs * p.inputs; ++at) {
+    const int64_t first = at / p.inputs / p.outputs * p.group_step +
+                          at / p.inputs % p.outputs * p.out_step + at % p.inputs * p.in_step +
+                          p.first_tap;
+    windows.push_back(transformed(kFilter, [&](int64_t i, int64_t j) {
+      return std::fabs(w[first + (i * 3 + j) * p.tap_step]);
+    }));
+  }
+  const int64_t down = ceil_div(p.out_h, 2), across = ceil_div(p.out_w, 2);
+  for (int64_t at = 0; at < p.batch * p.groups * down * across; ++at) {
+    const int64_t top = at / across % down * 2 - p.top, left = at % across * 2 - p.left;
+    for (int64_t c = 0; c < p.inputs; ++c) {
+      const int64_t plane = at / across / down * p.inputs + c;
+      tiles.push_back(transformed(kSpread, [&](int64_t i, int64_t j) {
+        return inside(x, plane, p.in_h, p.in_w, top + i, left + j);
+      }));
+    }
+  }
+  OfTiles result;
+  for (int64_t at = 0; at < p.batch * p.groups * p.outputs * p.out_h * p.out_w; ++at) {
+    const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
+                  o = at / p.out_w / p.out_h % p.outputs,
+                  sample = at / p.out_w / p.out_h / p.outputs;
+    const Elements* tile = &tiles[((sample * down + row / 2) * across + column / 2) * p.inputs];
+    const Elements* window = &windows[(sample % p.groups * p.outputs + o) * p.inputs];
+    double sum = 0;
+    for (int64_t c = 0; c < p.inputs; ++c) {
+      // The three rows and columns of elements that a result is made of.
+      for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
+        for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
+          sum += tile[c][i * 4 + j] * window[c][i * 4 + j];
+        }
+      }
+    }
+    result.magnitude.push_back(sum);
+    result.may_be_nan.push_back(!std::isfinite(sum));
+  }
+  return result;
+}
+
+// The same by element of dw.
+std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<float>& dy,
+                                         const std::vector<float>& x) {
+  const int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
+  std::vector<double> result;
+  for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
+    const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
+    Elements elements{};
+    for (int64_t n = 0; n < c.batch; ++n) {
+      for (int64_t row = 0; row < c.out_h(); row += 2) {
+        for (int64_t column = 0; column < c.out_w(); column += 2) {
+          const Elements input = transformed(kSpread, [&](int64_t i, int64_t j) {
+            return inside(x, n * c.in_channels + from, c.height, c.width, row - c.top + i,
+                          column - c.left + j);
+          });
+          const Elements gradient = transformed(kGather, [&](int64_t i, int64_t j) {
+            return inside(dy, n * c.out_channels + o, c.out_h(), c.out_w(), row + i, column + j);
+          });
+          for (int e = 0; e < 16; ++e) elements[e] += input[e] * gradient[e];
+        }
+      }
+    }
+    for (int tap = 0; tap < 9; ++tap) {
+      double sum = 0;
+      for (int e = 0; e < 16; ++e) {
+        sum += kFilter[e / 4][tap / 3] * kFilter[e % 4][tap % 3] * elements[e];
+      }
+      result.push_back(sum);
+    }
+  }
+  return result;
+}
+
+// Numbers of very different sizes, so that a tile's may be far larger than a window's.
+HostTensor uneven_f32(const Shape& shape, int seed) {
+  std::vector<float> values = random_f32(shape, seed).as<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], i * 7 % 23 - 11);
+  return f32(shape, values);
+}
+
+bool fits_deep(const ConvProblem& p) { return std::isfinite(winograd_deep_cycles(p)); }
+
+// y, dx and dw by Winograd's algorithm, whoever else would compute them faster; y and dx in both
+// ways where both can.
+void check_winograd(const ConvConfig& c,
+                    const std::vector<int64_t>& registers = {vector_register_bytes()}) {
+  const HostTensor x = uneven_f32(x_shape(c), 1), w = uneven_f32(w_shape(c), 2),
+                   dy = uneven_f32(y_shape(c), 3);
+  const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
+  const AllTotals totals(c, xv, wv, dyv);
+  const auto of_y = of_tiles(forward_problem(c), xv, wv).magnitude,
+             of_dx = of_tiles(input_grad_problem(c), dyv, wv).magnitude,
+             of_dw = magnitude_of_weights(c, dyv, xv);
+  for (int64_t which : registers) {
+    const RegistersScope scope(which);
+    const auto check_y = [&](const Plan& plan, const char* what) {
+      expect_near(run_plan(plan, {x, w}, dy.type).as<float>(), totals.y.value, of_y,
+                  c.in_channels / c.groups + 8, what + name_of(c));
+    };
+    const auto check_dx = [&](const Plan& plan, const char* what) {
+      expect_near(run_plan(plan, {dy, w}, x.type).as<float>(), totals.dx.value, of_dx,
+                  c.out_channels / c.groups + 8, what + name_of(c));
+    };
+    check_y(plan_conv2d_winograd(c, {}), "y of ");
+    check_dx(plan_conv2d_input_grad_winograd(c), "dx of ");
+    const ConvProblem forward = forward_problem(c), backward = input_grad_problem(c);
+    if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
+    if (fits_deep(backward)) check_dx(plan_winograd_deep(backward, {}), "deep dx of ");
+    expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
+                totals.dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16,
+                "dw of " + name_of(c));
+  }
+}
+
+TEST(ConvWinograd, Small) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
+  check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
+  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
+  check_winograd(make({1, 64, 5, 4}, 64, 3, 1, 1));  // both ways
+}
+
+TEST(ConvWinogradLarge, ChannelsAndRows) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
+  const auto check = [](const ConvConfig& c) {
+    check_winograd(c, {kWideRegisters, kNarrowRegisters});
+  };
+  check(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
+  check(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
+  check(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
+  check(make({1, 130, 3, 8}, 130, 3, 1, 1));  // channels in chunks
+  check(make({2, 64, 4, 18}, 128, 3, 1, 1, 1, 2));
+  check(make({11, 32, 7, 7}, 64, 3, 1, 1));   // blocks of samples, the last moves back
+  check(make({11, 66, 7, 7}, 80, 3, 1, 1));   // likewise, of windows too
+  check(make({3, 260, 4, 5}, 65, 3, 1, 1));   // chunks whose last block lies before them
+  check(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
+  ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
+  lopsided.top = 1, lopsided.right = 2;
+  check(lopsided);
+}
+
+TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
+  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+    const RegistersScope scope(registers);
+    EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd_weight_grad(make({8, 64, 56, 56}, 64, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd(make({8, 512, 7, 7}, 512, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd(make({1, 512, 7, 7}, 512, 3, 1, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({1, 256, 14, 14}, 256, 3, 1, 1)));
+    // Of narrow tiles the direct sums are as fast.
+    EXPECT_EQ(is_winograd_weight_grad(make({8, 512, 7, 7}, 512, 3, 1, 1)), has_wide_registers());
+    EXPECT_FALSE(is_winograd_weight_grad(make({8, 64, 3, 5}, 64, 3, 1, 1)));  // less than a vector
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
+    EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
+    EXPECT_FALSE(is_winograd(make({8, 64, 3, 3}, 64, 3, 1, 1)));  // one tile and a half
+  }
+}
+// What is not finite reaches its windows' results, and of others those of the same tiles at most.
+TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
+  const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
+  for (int which = 0; which < 2; ++which) {
+    std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
+                                                random_f32(w_shape(c), 2).as<float>()};
+    std::vector<float>& marked = operands[which];
+    marked[marked.size() / 2] = INFINITY;
+    marked[marked.size() - 1] = NAN;
+    const std::vector<float>&x = operands[0], &w = operands[1];
+    Marked y(elements_of(y_shape(c)));
+    for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+      y.value[at_y] += double{x[at_x]} * w[at_w];
+    });
+    y.may_be_nan = of_tiles(forward_problem(c), x, w).may_be_nan;
+    const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
+                              TensorType{DType::kF32, y_shape(c)});
+    expect_marks(got.as<float>(), y, fmt::format("operand {}", which));
+  }
+}
+
+}  // namespace
+}  // namespace ballast::kernels::testing
