@@ -16,8 +16,8 @@ namespace ballast::kernels {
 namespace {
 
 constexpr int64_t kSide = 2;                    // of a tile of results
-constexpr int64_t kReach = 1;                   // further rows and columns of tiles that it reads
-constexpr int64_t kElements = 16, kPhases = 4;  // of its input
+constexpr int64_t kReach = 1;                   // further rows and columns of a phase that it reads
+constexpr int64_t kElements = 16, kPhases = 4;  // of its windows, transformed; of its input
 
 // How a problem is cut into work-groups: `rows` of tiles of `samples`, which are more than one only
 // where all rows are a block, and of a block's channels a part.
@@ -27,28 +27,34 @@ struct Cut {
   double cycles;  // per sample
 };
 
+int64_t elements_of_tile(const ConvProblem& p) { return p.stride_h == 1 ? kElements : 25; }
+int64_t most_tiles(const ConvProblem& p) {
+  return p.stride_h == 1 ? kWinogradTiles : kWinogradTilesApart;
+}
 int64_t rows_of_tiles(const ConvProblem& p) { return ceil_div(p.out_h, kSide); }
 int64_t columns_of_tiles(const ConvProblem& p) { return ceil_div(p.out_w, kSide); }
 int64_t pitch_of(const ConvProblem& p) {
-  return std::max(columns_of_tiles(p) + kReach, (p.left + p.in_w - 1) / kSide + 1);
+  return std::max(columns_of_tiles(p) * p.stride_w + kReach, (p.left + p.in_w - 1) / kSide + 1);
 }
 
 Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t samples) {
   const int64_t columns = columns_of_tiles(p), vectors_of_row = ceil_div(columns, kLanes);
   Cut cut{tile, rows, samples};
-  cut.plane = samples * (rows + kReach) * pitch_of(p);
-  cut.elements =  // vectors that begin at a row's last tile pass its end
-      ceil_div(kPhases * cut.plane + kReach + vectors_of_row * kLanes, kLanes) * kLanes;
+  cut.plane = samples * (rows * p.stride_h + kReach) * pitch_of(p);
+  // Vectors that begin at a row's last tile pass its end, and with a stride begin one later.
+  const int64_t passed = vectors_of_row * kLanes * p.stride_w + kReach + p.stride_w - 1;
+  cut.elements = ceil_div(kPhases * cut.plane + passed, kLanes) * kLanes;
   cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
   cut.blocks = ceil_div(rows_of_tiles(p), rows) * ceil_div(p.batch, samples);
   cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
-  constexpr double kOfVectorCopied = 6, kOfInputTransformed = 64, kOfResult = 60, kOfWeights = 450;
+  constexpr double kOfVectorCopied = 6, kOfElement = 4, kOfResult = 3.75, kOfWeights = 450;
+  const auto tile_elements = double(elements_of_tile(p));
   const double vectors = double(tile.vectors), tiles = double(cut.tiles * tile.broadcast);
   const double input =
       double(p.inputs) * (double(cut.elements) / kLanes * kOfVectorCopied +
-                          double(samples * rows * vectors_of_row) * kOfInputTransformed);
-  const double results = tiles * vectors * (double(kElements * p.inputs) + kOfResult);
+                          double(samples * rows * vectors_of_row) * tile_elements * kOfElement);
+  const double results = tiles * vectors * tile_elements * (double(p.inputs) + kOfResult);
   const double weights = double(cut.channel_tiles) * vectors * double(p.inputs) * kOfWeights;
   const double block = input + double(cut.channel_tiles) * results;
   cut.cycles = (double(cut.blocks) * block + weights) / double(p.batch);
@@ -57,8 +63,8 @@ Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t 
 
 bool fits(const ConvProblem& p, const Cut& cut) {
   const int64_t tiles = cut.tiles * cut.tile.broadcast;
-  return cut.elements <= kPlaneElements && tiles <= kWinogradTiles &&
-         (tiles * p.inputs + kLanes) * kElements <= kWinogradSpread;
+  return cut.elements <= kPlaneElements && tiles <= most_tiles(p) &&
+         (tiles * p.inputs + kLanes) * elements_of_tile(p) <= kWinogradSpread;
 }
 
 // The way that takes the least time; none where nothing fits.
@@ -86,6 +92,7 @@ Cut cut_problem(const ConvProblem& p) {
 // the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
 // takes to be as fast, only where much is gained.
 bool is_deep(const ConvProblem& p, const Cut& cut) {
+  if (p.stride_h != 1) return false;
   constexpr int64_t kCachedFloats = 1 << 18;
   if (p.inputs * p.outputs * kElements <= kCachedFloats) return false;
   const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
@@ -93,7 +100,8 @@ bool is_deep(const ConvProblem& p, const Cut& cut) {
 }
 
 bool is_taken(const ConvConfig& c, const ConvProblem& p) {
-  if (!has_winograd_window(c) || p.top < 0 || p.left < 0 || p.inputs < kLanes) return false;
+  if (!has_winograd_window(c, c.stride_h) || p.top < 0 || p.left < 0 || p.inputs < kLanes)
+    return false;
   const Cut cut = cut_problem(p);
   if (!is_deep(p, cut)) return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
   // The direct kernels write all weights anew before they multiply.
@@ -122,7 +130,8 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   const bool is_turned = p.tap_step < 0;
   const int64_t in_row = is_turned ? p.outputs : p.inputs,
                 source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
-  recorder.call(is_turned ? "conv_winograd_filters_turned" : "conv_winograd_filters",
+  const char* apart = p.stride_h == 1 ? "" : "_stride2";
+  recorder.call(fmt::format("conv_winograd_filters{}{}", apart, is_turned ? "_turned" : ""),
                 DeviceClass::kCpu,
                 {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
                  dense_operand(packed, DType::kF32,
@@ -139,15 +148,15 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   terms.append_to(args, y);
   args.insert(args.end(), {number(p.out_w), number(p.out_h), number(cut.samples),
                            number(chunk_of(p, tile)), y});
-  recorder.call(fmt::format("conv_winograd_{}x{}", tile.broadcast, tile.vectors), DeviceClass::kCpu,
-                args);
+  recorder.call(fmt::format("conv_winograd_{}x{}{}", tile.broadcast, tile.vectors, apart),
+                DeviceClass::kCpu, args);
   return recorder.finish(scratch);
 }
 
 }  // namespace
 
-bool has_winograd_window(const ConvConfig& c) {
-  return c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == 1 && c.stride_w == 1 &&
+bool has_winograd_window(const ConvConfig& c, int64_t stride) {
+  return c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == stride && c.stride_w == stride &&
          c.dilation_h == 1 && c.dilation_w == 1 && c.batch > 0 && c.height > 0 && c.width > 0 &&
          c.out_h() > 0 && c.out_w() > 0;
 }
@@ -177,7 +186,7 @@ bool is_winograd_faster(double cycles, const ConvConfig& c) {
   return cycles * kMargin < products / kLanes / kOfPeak;
 }
 
-bool is_winograd(const ConvConfig& c) { return is_taken(c, forward_problem(c)); }
+bool is_winograd(const ConvConfig& c) { return c.stride_h <= 2 && is_taken(c, forward_problem(c)); }
 
 bool is_winograd_input_grad(const ConvConfig& c) {
   return has_winograd_window(c) && is_taken(c, input_grad_problem(c));

@@ -1,6 +1,6 @@
-// Plans 3x3 convolutions without strides by Winograd's minimal filtering F(2x2, 3x3) (Lavin and
-// Gray 2016) for CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of
-// channels instead of 36 (conv_winograd_generator.cpp).
+// Plans 3x3 convolutions by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016) for
+// CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of channels instead of
+// 36, and forward with a stride of 2 (Yepez and Ko 2020) 25 (conv_winograd_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -12,10 +12,11 @@
 namespace ballast::kernels {
 
 constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
+constexpr int kWinogradTilesApart = 96;  // with a stride
 constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
 
-// Whether it is a 3x3 without strides and dilation, of any extent but 0.
-bool has_winograd_window(const ConvConfig& config);
+// Whether it is a 3x3 with this stride and without dilation, of any extent but 0.
+bool has_winograd_window(const ConvConfig& config, int64_t stride = 1);
 // The register tiles that there are kernels for on this CPU: tiles of results by output channels.
 // The first is the weight gradient's too, of input channels by output channels.
 std::vector<ConvTile> winograd_tiles();

@@ -64,14 +64,14 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
   void generate() {
     transform_windows();
     multiply();
-    gather_results();
+    gather_results(kForm);
     store_rows(kWinogradDeepTiles);
   }
 
   void schedule() {
     set_mins(in, out, weights);
     epilogue.set_layouts();
-    schedule_results(kWinogradDeepTiles);
+    schedule_results(kForm, kWinogradDeepTiles);
 
     product.bound(q, 0, tiles * broadcasts).vectorize(l).never_partition_all();
     product.update()
@@ -110,6 +110,8 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
   }
 
  private:
+  const winograd::Form kForm = winograd::form_of(1);
+
   // The 16 stores of a window would share a set of the nearest cache were they a multiple of 4 KiB
   // apart.
   static constexpr int kPlaces = kWinogradChunk + kLanes + 1;
@@ -130,7 +132,7 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
     const auto first_channel = [&](const Expr& block) {
       return min(k * chunk + block * kLanes, channels() - kLanes);
     };
-    filters.define(turned,
+    filters.define(turned, winograd::filter,
                    [this](const Expr& tap, const Expr& row) { return weights(tap, row, g, 0); },
                    channel_of(tile_of(p, o), v * kLanes, vectors * kLanes), first_channel(c),
                    {v, c, k, o, p, g});

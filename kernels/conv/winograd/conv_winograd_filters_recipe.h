@@ -23,9 +23,9 @@ class TransformedFilters {
 
   // `source(tap, row)`: tap of all windows of a row of the weights. `output` and `channel` are the
   // first ones of the key's block.
-  void define(bool turned, const std::function<Expr(Expr tap, Expr row)>& source,
+  void define(bool turned, Transform filter, const std::function<Expr(Expr tap, Expr row)>& source,
               const Expr& output, const Expr& channel, const std::vector<Var>& key) {
-    turned_ = turned, key_ = key;
+    turned_ = turned, filter_ = filter, key_ = key;
     // The taps of 16 windows of 16 rows, of all rows side by side.
     Func block("block");
     block(keyed<Var>({l_, r_, b_})) = source((turned ? output : channel) * kTaps + b_ * kLanes + l_,
@@ -51,7 +51,7 @@ class TransformedFilters {
       if (!turned_) return taps_(keyed<Expr>({lane, channel * kTaps + at}, key));
       return windows_(keyed<Expr>({lane, channel, kTaps - 1 - at}, key));
     };
-    return mux(element, transformed(filter, kSide, 3, tap));
+    return mux(element, transformed(filter_, kSide, 3, tap));
   }
 
   // `level`: the loop over blocks.
@@ -87,6 +87,7 @@ class TransformedFilters {
   }
 
   bool turned_ = false;
+  Transform filter_ = nullptr;
   Var l_{"filter_l"}, r_{"filter_r"}, b_{"filter_b"}, t_{"filter_t"};
   std::vector<Var> key_;
   Func taps_{"taps"}, windows_{"windows"};

@@ -1,9 +1,10 @@
-// 3x3 convolutions without strides on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
+// 3x3 convolutions on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_filters_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_results_recipe.h"
 #include "kernels/hints.h"
+#include "kernels/shuffle.h"
 
 namespace ballast::kernels {
 namespace {
@@ -12,24 +13,26 @@ using namespace Halide;
 using winograd::kElements, winograd::kSide;
 
 // A channel's padded planes, of the four phases of a stride of 2, lie on the stack
-// (conv_planes_recipe.h), so what the tiles of a row have in one place lies side by side.
-// Transformed they are spread[element][channel][tile], and multiplied as matmul's tiles are:
-// `broadcasts` tiles x 16 `vectors` output channels.
+// (conv_planes_recipe.h), so what the tiles of a row have in one place lies side by side, or with a
+// stride every other element. Transformed they are spread[element][channel][tile], and multiplied
+// as matmul's tiles are: `broadcasts` tiles x 16 `vectors` output channels.
 class ConvWinograd : public WinogradGenerator<ConvWinograd> {
  public:
+  GeneratorParam<int> stride{"stride", 1};
   GeneratorParam<int> broadcasts{"broadcasts", 6};  // tiles whose sums are in registers
 
   void generate() {
-    pad(2, 2, {first_sample(p), samples, first_row_of_tiles(p), plane_rows(), 1});
+    const Expr first_row = first_row_of_tiles(p) * stride;
+    pad(2, 2, {first_sample(p), samples, first_row, plane_rows(), 1});
     spread_input();
     multiply();
-    gather_results();
-    store_rows(kWinogradTiles);
+    gather_results(form());
+    store_rows(most_tiles());
   }
 
   void schedule() {
     set_layouts(tile_channels());
-    schedule_results(kWinogradTiles);
+    schedule_results(form(), most_tiles());
     schedule_planes(LoopLevel(spread, inputs[5]), {});
 
     spread.compute_at(out, part()).store_in(MemoryType::Stack);
@@ -55,7 +58,9 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
   }
 
  private:
-  Expr plane_rows() const { return rows + 1; }  // of a block's sample in the padded planes
+  winograd::Form form() const { return winograd::form_of(stride); }
+  int most_tiles() const { return stride == 1 ? kWinogradTiles : kWinogradTilesApart; }
+  Expr plane_rows() const { return rows * stride + 1; }  // of a sample in the padded planes
 
   // Where the tiles of one element and channel lie.
   Expr spread_at(const Expr& element, const Expr& channel) const {
@@ -66,22 +71,36 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
   // Vectors that pass the end of a row are followed by those of the next, which belong there.
   void spread_input() {
     inputs = RDom({{0, kLanes},
-                   {0, kElements},
+                   {0, form().elements()},
                    {0, (columns() + kLanes - 1) / kLanes},
                    {0, rows},
                    {0, samples},
                    {0, in.dim(2).extent()}},
                   "inputs");
-    const Expr element = inputs[1], column = inputs[2] * kLanes + inputs[0], row = inputs[3],
+    const Expr lane = inputs[0], element = inputs[1], first = inputs[2] * kLanes, row = inputs[3],
                sample = inputs[4], channel = inputs[5];
     const auto element_of_tile = [&](int y, int x) {
       const Expr phase = y % 2 * 2 + x % 2;
-      const Expr at = phase * plane + (sample * plane_rows() + row + y / 2) * pitch + x / 2;
-      return padded(unsafe_promise_clamped(at + column, 0, elements - 1), channel, p, g, n);
+      const Expr at = phase * plane + (sample * plane_rows() + row * stride + y / 2) * pitch;
+      const auto from = [&](const Expr& column) {
+        return padded(unsafe_promise_clamped(at + column + lane, 0, elements - 1), channel, p, g,
+                      n);
+      };
+      return stride == 1 ? Expr(from(first + x / 2)) : every_other(from, first * 2, x / 2);
     };
+    const Expr tile = (sample * rows + row) * columns() + first + lane;
     spread(f, p, g, n) = undef<float>();
-    spread(spread_at(element, channel) + (sample * rows + row) * columns() + column, p, g, n) =
-        mux(element, winograd::transformed(winograd::spread, kSide, kSide, element_of_tile));
+    spread(spread_at(element, channel) + tile, p, g, n) = mux(
+        element, winograd::transformed(form().spread, form().side, form().side, element_of_tile));
+  }
+
+  // From `first` + `shift` on, with an even shift those of two vectors that lie a multiple of two
+  // from `first`, which elements of an odd shift share.
+  template <class From>
+  static Expr every_other(const From& from, const Expr& first, int shift) {
+    const Expr begin = first + shift / 2 * 2;
+    return take_lanes(from(begin), from(begin + kLanes), kLanes,
+                      [=](int lane) { return 2 * lane + shift % 2; });
   }
 
   // The channels come in chunks whose weights stay in the nearest cache while all tiles pass.
@@ -94,7 +113,7 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
     sum(l, v, q, e, o, p, g, n, k) = 0.0f;
     sum(l, v, q, e, o, p, g, n, k) =
         fma_f32(spread(spread_at(e, channel) + q, p, g, n),
-                weights(v * kLanes + l, e * channels + channel, tile_of(p, o), g),
+                weights(v * kLanes + l, form().of_window(e) * channels + channel, tile_of(p, o), g),
                 sum(l, v, q, e, o, p, g, n, k));
     product(l, v, q, e, o, p, g, n) = sum(l, v, q, e, o, p, g, n, 0);
     product(l, v, q, e, o, p, g, n) =
@@ -110,6 +129,7 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
 class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> stride{"stride", 1};
   GeneratorParam<bool> turned{"turned", false};
   Input<Buffer<float, 3>> source{"source"};   // (tap of the windows of a row, row, group)
   Output<Buffer<float, 5>> packed{"packed"};  // (row, channel, element, tile, group)
@@ -129,7 +149,8 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
     const auto first_channel = [&](const Expr& block) {
       return min(block * kLanes, channels - kLanes);
     };
-    filters.define(turned, [this](const Expr& tap, const Expr& row) { return source(tap, row, g); },
+    filters.define(turned, winograd::form_of(stride).filter,
+                   [this](const Expr& tap, const Expr& row) { return source(tap, row, g); },
                    min(o * rows, outputs - rows) + jo * kLanes, first_channel(co), {jo, co, o, g});
     packed(j, c, e, o, g) = undef<float>();
     packed(jb * kLanes + lane, first_channel(cb) + of_block, element, o, g) =

@@ -1,4 +1,4 @@
-// Winograd's F(2x2, 3x3) for 3x3 convolutions without strides. With d a tile's 4x4 of x, two apart
+// Winograd's F(2x2, 3x3) for 3x3 convolutions. Without strides, with d a tile's 4x4 of x, two apart
 // from its neighbours', and w a window, its 2x2 results are
 //
 //   A' [(G w G') .* (B' d B)] A
@@ -14,7 +14,20 @@
 //
 //   G' [(A dy A') .* (B' d B)] G
 //
-// summed over tiles, with dy a tile's 2x2 of the results' gradients. Needs Halide; stateless.
+// summed over tiles, with dy a tile's 2x2 of the results' gradients.
+//
+// With a stride of 2 a tile reads 5x5 of x, four apart from its neighbours'. Even and odd taps meet
+// even and odd pixels: two taps and one, of which only the two save a multiplication, but both
+// results of the one share a weight. 25 products instead of 36, of 16 transformed weights:
+//
+//        1  0 -1  0  0        1   0   0        1  1  0  1  0
+//   B' = 0  0  1  0  0    G = 1   0   1   A' = 0  1 -1  0  1
+//        0  0  1  0 -1        0   0   1
+//        0  1  0  0  0        0   1   0
+//        0  0  0  1  0        0   1   0
+//
+// (Yepez and Ko 2020, "Stride 2 1-D, 2-D, and 3-D Winograd for Convolutional Neural Networks").
+// Needs Halide; stateless.
 #pragma once
 
 #include "kernels/conv/conv_recipe.h"
@@ -26,10 +39,13 @@
 
 namespace ballast::kernels::winograd {
 
-constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile
+constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile, and window
 
 using Halide::Expr;
 using Halide::strict_float;
+
+// Element i of a transform of a vector.
+using Transform = Expr (*)(int i, const std::vector<Expr>& of);
 
 // Element i of B' d, A' m, G w, A dy and G' m, along one dimension.
 inline Expr spread(int i, const std::vector<Expr>& d) {
@@ -81,6 +97,53 @@ inline Expr filter_grad(int i, const std::vector<Expr>& m) {
     default:
       return strict_float(strict_float(0.5f * strict_float(m[1] + m[2])) + m[3]);
   }
+}
+
+// The first three with a stride of 2; of G w, whose last element is there twice, the others.
+inline Expr spread_apart(int i, const std::vector<Expr>& d) {
+  switch (i) {
+    case 0:
+      return strict_float(d[0] - d[2]);
+    case 1:
+      return d[2];
+    case 2:
+      return strict_float(d[2] - d[4]);
+    default:
+      return d[i == 3 ? 1 : 3];
+  }
+}
+inline Expr gather_apart(int i, const std::vector<Expr>& m) {
+  return i == 0 ? strict_float(strict_float(m[0] + m[1]) + m[3])
+                : strict_float(strict_float(m[1] - m[2]) + m[4]);
+}
+inline Expr filter_apart(int i, const std::vector<Expr>& w) {
+  switch (i) {
+    case 0:
+      return w[0];
+    case 1:
+      return strict_float(w[0] + w[2]);
+    case 2:
+      return w[2];
+    default:
+      return w[1];
+  }
+}
+
+// What a stride makes of the algorithm.
+struct Form {
+  int stride, side;  // of a tile's input, as of its transform
+  Transform spread, gather, filter;
+
+  int elements() const { return side * side; }
+  // The element of the transformed windows that an element of the tiles is multiplied by.
+  Expr of_window(const Expr& element) const {
+    if (side == kSide) return element;
+    return min(element / side, kSide - 1) * kSide + min(element % side, kSide - 1);
+  }
+};
+inline Form form_of(int stride) {
+  if (stride == 1) return {1, 4, spread, gather, filter};
+  return {2, 5, spread_apart, gather_apart, filter_apart};
 }
 
 // All of a transform of at(row, column), `side` rows and columns, to `results` of each: row by row.

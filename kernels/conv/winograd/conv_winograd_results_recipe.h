@@ -46,16 +46,15 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
   }
 
   // Results as they lie in rows of whole tiles.
-  void gather_results() {
-    using winograd::kSide;
+  void gather_results(const winograd::Form& form) {
     windows = Halide::RDom({{0, 2}, {0, 2}, {0, columns()}, {0, rows * samples}}, "windows");
     const Expr across = windows[0], down = windows[1], column = windows[2], row = windows[3];
     const auto element = [&](int y, int x) {
-      return product(l, v, row * columns() + column, y * kSide + x, o, p, g, n);
+      return product(l, v, row * columns() + column, y * form.side + x, o, p, g, n);
     };
     gathered(l, v, f, o, p, g, n) = Halide::undef<float>();
     gathered(l, v, ((row * 2 + down) * columns() + column) * 2 + across, o, p, g, n) =
-        mux(down * 2 + across, winograd::transformed(winograd::gather, 2, kSide, element));
+        mux(down * 2 + across, winograd::transformed(form.gather, 2, form.side, element));
   }
 
   // A block has at most `most_tiles`. A sample's rows of results lie one after the other: element x
@@ -78,11 +77,11 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
          }});
   }
 
-  void schedule_results(int most_tiles) {
+  void schedule_results(const winograd::Form& form, int most_tiles) {
     using Halide::MemoryType;
     this->schedule_store();
     product.compute_at(out, this->tile()).store_in(MemoryType::Stack);
-    product.bound_storage(q, most_tiles).bound(e, 0, winograd::kElements);
+    product.bound_storage(q, most_tiles).bound(e, 0, form.elements());
     place.compute_at(out, this->part()).store_in(MemoryType::Stack);
     place.bound(t, 0, rows * 2 * width).bound_storage(t, 4 * most_tiles);
     place.never_partition_all();

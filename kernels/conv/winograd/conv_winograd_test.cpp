@@ -12,29 +12,38 @@ namespace ballast::kernels::testing {
 namespace {
 
 // What Winograd's algorithm adds up, all parts taken positive: magnitudes of B' d B, G w G' and A
-// dy A', of a tile's 16 elements, and of G' m G.
-constexpr int kSpread[4][4] = {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
-constexpr double kFilter[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}};
-constexpr int kGather[4][2] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
+// dy A', of a tile's elements, and of G' m G. Rows are elements along one dimension.
+using Matrix = std::vector<std::vector<double>>;
+struct Magnitudes {
+  int64_t stride;
+  Matrix spread, filter, gather;
+};
+const Magnitudes kForms[] = {
+    {1,
+     {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}},
+     {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}},
+     {{1, 0}, {1, 1}, {1, 1}, {0, 1}}},
+    {2,
+     {{1, 0, 1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 1, 0, 1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}},
+     {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}},
+     {{1, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 1}}}};
 
-// Element (i, j) of a transform whose magnitudes are `row` of each side's, of at(row, column).
-template <class T, int N, class At>
-double element_of(const T (&rows)[4][N], int64_t i, int64_t j, const At& at) {
-  double sum = 0;
-  for (int64_t a = 0; a < N; ++a) {
-    for (int64_t b = 0; b < N; ++b) {
-      if (rows[i][a] != 0 && rows[j][b] != 0) sum += rows[i][a] * rows[j][b] * at(a, b);
+// All of a transform of at(row, column), row by row.
+using Elements = std::vector<double>;
+template <class At>
+Elements transformed(const Matrix& rows, const At& at) {
+  Elements elements;
+  for (const auto& down : rows) {
+    for (const auto& across : rows) {
+      double sum = 0;
+      for (size_t a = 0; a < down.size(); ++a) {
+        for (size_t b = 0; b < across.size(); ++b) {
+          if (down[a] != 0 && across[b] != 0) sum += down[a] * across[b] * at(a, b);
+        }
+      }
+      elements.push_back(sum);
     }
   }
-  return sum;
-}
-
-// All of a transform's.
-using Elements = std::array<double, 16>;
-template <class T, int N, class At>
-Elements transformed(const T (&rows)[4][N], const At& at) {
-  Elements elements;
-  for (int e = 0; e < 16; ++e) elements[e] = element_of(rows, e / 4, e % 4, at);
   return elements;
 }
 
@@ -53,21 +62,23 @@ struct OfTiles {
 };
 
 OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
+  const Magnitudes& form = kForms[p.stride_h - 1];
   std::vector<Elements> windows, tiles;  // of all inputs, next to each other
   for (int64_t at = 0; at < p.groups * p.outputs * p.inputs; ++at) {
     const int64_t first = at / p.inputs / p.outputs * p.group_step +
                           at / p.inputs % p.outputs * p.out_step + at % p.inputs * p.in_step +
                           p.first_tap;
-    windows.push_back(transformed(kFilter, [&](int64_t i, int64_t j) {
+    windows.push_back(transformed(form.filter, [&](int64_t i, int64_t j) {
       return std::fabs(w[first + (i * 3 + j) * p.tap_step]);
     }));
   }
   const int64_t down = ceil_div(p.out_h, 2), across = ceil_div(p.out_w, 2);
   for (int64_t at = 0; at < p.batch * p.groups * down * across; ++at) {
-    const int64_t top = at / across % down * 2 - p.top, left = at % across * 2 - p.left;
+    const int64_t top = at / across % down * 2 * p.stride_h - p.top,
+                  left = at % across * 2 * p.stride_w - p.left;
     for (int64_t c = 0; c < p.inputs; ++c) {
       const int64_t plane = at / across / down * p.inputs + c;
-      tiles.push_back(transformed(kSpread, [&](int64_t i, int64_t j) {
+      tiles.push_back(transformed(form.spread, [&](int64_t i, int64_t j) {
         return inside(x, plane, p.in_h, p.in_w, top + i, left + j);
       }));
     }
@@ -81,11 +92,11 @@ OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::v
     const Elements* window = &windows[(sample % p.groups * p.outputs + o) * p.inputs];
     double sum = 0;
     for (int64_t c = 0; c < p.inputs; ++c) {
-      // The three rows and columns of elements that a result is made of.
-      for (int64_t i = row % 2; i < row % 2 + 3; ++i) {
-        for (int64_t j = column % 2; j < column % 2 + 3; ++j) {
-          sum += tile[c][i * 4 + j] * window[c][i * 4 + j];
-        }
+      // The rows and columns of elements that a result is made of.
+      const size_t side = form.gather.size();
+      for (size_t e = 0; e < side * side; ++e) {
+        if (form.gather[e / side][row % 2] == 0 || form.gather[e % side][column % 2] == 0) continue;
+        sum += tile[c][e] * window[c][e];
       }
     }
     result.magnitude.push_back(sum);
@@ -98,18 +109,19 @@ OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::v
 std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<float>& dy,
                                          const std::vector<float>& x) {
   const int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
+  const Magnitudes& form = kForms[0];
   std::vector<double> result;
   for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
     const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
-    Elements elements{};
+    Elements elements(16);
     for (int64_t n = 0; n < c.batch; ++n) {
       for (int64_t row = 0; row < c.out_h(); row += 2) {
         for (int64_t column = 0; column < c.out_w(); column += 2) {
-          const Elements input = transformed(kSpread, [&](int64_t i, int64_t j) {
+          const Elements input = transformed(form.spread, [&](int64_t i, int64_t j) {
             return inside(x, n * c.in_channels + from, c.height, c.width, row - c.top + i,
                           column - c.left + j);
           });
-          const Elements gradient = transformed(kGather, [&](int64_t i, int64_t j) {
+          const Elements gradient = transformed(form.gather, [&](int64_t i, int64_t j) {
             return inside(dy, n * c.out_channels + o, c.out_h(), c.out_w(), row + i, column + j);
           });
           for (int e = 0; e < 16; ++e) elements[e] += input[e] * gradient[e];
@@ -119,7 +131,7 @@ std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<
     for (int tap = 0; tap < 9; ++tap) {
       double sum = 0;
       for (int e = 0; e < 16; ++e) {
-        sum += kFilter[e / 4][tap / 3] * kFilter[e % 4][tap % 3] * elements[e];
+        sum += form.filter[e / 4][tap / 3] * form.filter[e % 4][tap % 3] * elements[e];
       }
       result.push_back(sum);
     }
@@ -145,7 +157,8 @@ void check_winograd(const ConvConfig& c,
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
   const AllTotals totals(c, xv, wv, dyv);
   const auto of_y = of_tiles(forward_problem(c), xv, wv).magnitude,
-             of_dx = of_tiles(input_grad_problem(c), dyv, wv).magnitude,
+             of_dx = c.stride_h == 1 ? of_tiles(input_grad_problem(c), dyv, wv).magnitude
+                                     : std::vector<double>(),
              of_dw = magnitude_of_weights(c, dyv, xv);
   for (int64_t which : registers) {
     const RegistersScope scope(which);
@@ -158,6 +171,7 @@ void check_winograd(const ConvConfig& c,
                   c.out_channels / c.groups + 8, what + name_of(c));
     };
     check_y(plan_conv2d_winograd(c, {}), "y of ");
+    if (c.stride_h != 1) continue;
     check_dx(plan_conv2d_input_grad_winograd(c), "dx of ");
     const ConvProblem forward = forward_problem(c), backward = input_grad_problem(c);
     if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
@@ -171,8 +185,9 @@ void check_winograd(const ConvConfig& c,
 TEST(ConvWinograd, Small) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   check_winograd(make({1, 64, 2, 8}, 32, 3, 1, 1));
-  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));  // an odd row and column
-  check_winograd(make({1, 64, 5, 4}, 64, 3, 1, 1));  // both ways
+  check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));   // an odd row and column
+  check_winograd(make({1, 64, 5, 4}, 64, 3, 1, 1));   // both ways
+  check_winograd(make({1, 32, 7, 17}, 32, 3, 2, 1));  // with a stride
 }
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
@@ -189,9 +204,14 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
   check(make({11, 66, 7, 7}, 80, 3, 1, 1));   // likewise, of windows too
   check(make({3, 260, 4, 5}, 65, 3, 1, 1));   // chunks whose last block lies before them
   check(make({2, 64, 29, 33}, 64, 3, 1, 1));  // of rows of a plane, the last has fewer
-  ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3);
-  lopsided.top = 1, lopsided.right = 2;
-  check(lopsided);
+  check(make({2, 65, 11, 37}, 67, 3, 2, 0));  // with strides, of channels that fill no tile
+  check(make({3, 40, 14, 15}, 64, 3, 2, 1));
+  check(make({2, 64, 9, 80}, 128, 3, 2, 2, 1, 2));
+  for (int64_t stride : {1, 2}) {
+    ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3, stride);
+    lopsided.top = 1, lopsided.right = 2;
+    check(lopsided);
+  }
 }
 
 TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
@@ -206,7 +226,9 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
     // Of narrow tiles the direct sums are as fast.
     EXPECT_EQ(is_winograd_weight_grad(make({8, 512, 7, 7}, 512, 3, 1, 1)), has_wide_registers());
     EXPECT_FALSE(is_winograd_weight_grad(make({8, 64, 3, 5}, 64, 3, 1, 1)));  // less than a vector
-    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 2, 1)));
+    EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 128, 3, 2, 1)));
+    EXPECT_FALSE(is_winograd(make({8, 256, 14, 14}, 512, 3, 2, 1)));  // a seventh and more is empty
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 3, 1)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
     EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
@@ -216,8 +238,8 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
 // What is not finite reaches its windows' results, and of others those of the same tiles at most.
 TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
-  const ConvConfig c = make({1, 32, 10, 20}, 32, 3, 1, 1);
-  for (int which = 0; which < 2; ++which) {
+  for (const auto& [stride, which] : {std::pair{1, 0}, {1, 1}, {2, 0}, {2, 1}}) {
+    const ConvConfig c = make({1, 32, 10, 20}, 32, 3, stride, 1);
     std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
                                                 random_f32(w_shape(c), 2).as<float>()};
     std::vector<float>& marked = operands[which];

@@ -51,7 +51,6 @@ struct Blocks {
 // transformed(channel, Blocks::place, key...) of a block, whose number is the key's last.
 class TransformedTiles {
  public:
-  using Transform = Expr (*)(int, const std::vector<Expr>&);
   // Patches of `side` pixels, the first of them `top` and `left` of the first result; planes are
   // `width` wide.
   struct Patches {
