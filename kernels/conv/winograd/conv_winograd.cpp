@@ -15,9 +15,11 @@
 namespace ballast::kernels {
 namespace {
 
-constexpr int64_t kSide = 2;                    // of a tile of results
-constexpr int64_t kReach = 1;                   // further rows and columns of a phase that it reads
-constexpr int64_t kElements = 16, kPhases = 4;  // of its windows, transformed; of its input
+constexpr int64_t kPhase = 2, kPhases = kPhase * kPhase;  // of its input
+constexpr int64_t kReach = 1;      // further rows and columns of a phase that it reads
+constexpr int64_t kElements = 16;  // of its windows, transformed
+
+using Form = WinogradForm;
 
 // How a problem is cut into work-groups: `rows` of tiles of `samples`, which are more than one only
 // where all rows are a block, and of a block's channels a part.
@@ -27,57 +29,63 @@ struct Cut {
   double cycles;  // per sample
 };
 
-int64_t elements_of_tile(const ConvProblem& p) { return p.stride_h == 1 ? kElements : 25; }
-int64_t most_tiles(const ConvProblem& p) {
-  return p.stride_h == 1 ? kWinogradTiles : kWinogradTilesApart;
+int64_t rows_of_tiles(const ConvProblem& p, const Form& form) {
+  return ceil_div(p.out_h, form.results);
 }
-int64_t rows_of_tiles(const ConvProblem& p) { return ceil_div(p.out_h, kSide); }
-int64_t columns_of_tiles(const ConvProblem& p) { return ceil_div(p.out_w, kSide); }
-int64_t pitch_of(const ConvProblem& p) {
-  return std::max(columns_of_tiles(p) * p.stride_w + kReach, (p.left + p.in_w - 1) / kSide + 1);
+int64_t columns_of_tiles(const ConvProblem& p, const Form& form) {
+  return ceil_div(p.out_w, form.results);
+}
+int64_t pitch_of(const ConvProblem& p, const Form& form) {
+  return std::max(columns_of_tiles(p, form) * form.step / kPhase + kReach,
+                  (p.left + p.in_w - 1) / kPhase + 1);
 }
 
-Cut cut_block(const ConvProblem& p, const ConvTile& tile, int64_t rows, int64_t samples) {
-  const int64_t columns = columns_of_tiles(p), vectors_of_row = ceil_div(columns, kLanes);
+Cut cut_block(const ConvProblem& p, const Form& form, const ConvTile& tile, int64_t rows,
+              int64_t samples) {
+  const int64_t columns = columns_of_tiles(p, form), vectors_of_row = ceil_div(columns, kLanes),
+                step = form.step / kPhase;
   Cut cut{tile, rows, samples};
-  cut.plane = samples * (rows * p.stride_h + kReach) * pitch_of(p);
-  // Vectors that begin at a row's last tile pass its end, and with a stride begin one later.
-  const int64_t passed = vectors_of_row * kLanes * p.stride_w + kReach + p.stride_w - 1;
+  cut.plane = samples * (rows * step + kReach) * pitch_of(p, form);
+  // Vectors that begin at a row's last tile pass its end, and those of every other element begin
+  // one later.
+  const int64_t passed = vectors_of_row * kLanes * step + kReach + step - 1;
   cut.elements = ceil_div(kPhases * cut.plane + passed, kLanes) * kLanes;
   cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
-  cut.blocks = ceil_div(rows_of_tiles(p), rows) * ceil_div(p.batch, samples);
+  cut.blocks = ceil_div(rows_of_tiles(p, form), rows) * ceil_div(p.batch, samples);
   cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
-  constexpr double kOfVectorCopied = 6, kOfElement = 4, kOfResult = 3.75, kOfWeights = 450;
-  const auto tile_elements = double(elements_of_tile(p));
+  constexpr double kOfVectorCopied = 6, kOfInputElement = 4, kOfElement = 2, kOfResult = 7,
+                   kOfWeights = 450;
+  const double elements = form.elements(), of_tile = form.results * form.results;
   const double vectors = double(tile.vectors), tiles = double(cut.tiles * tile.broadcast);
   const double input =
       double(p.inputs) * (double(cut.elements) / kLanes * kOfVectorCopied +
-                          double(samples * rows * vectors_of_row) * tile_elements * kOfElement);
-  const double results = tiles * vectors * tile_elements * (double(p.inputs) + kOfResult);
+                          double(samples * rows * vectors_of_row) * elements * kOfInputElement);
+  const double results =
+      tiles * vectors * (elements * (double(p.inputs) + kOfElement) + of_tile * kOfResult);
   const double weights = double(cut.channel_tiles) * vectors * double(p.inputs) * kOfWeights;
   const double block = input + double(cut.channel_tiles) * results;
   cut.cycles = (double(cut.blocks) * block + weights) / double(p.batch);
   return cut;
 }
 
-bool fits(const ConvProblem& p, const Cut& cut) {
+bool fits(const ConvProblem& p, const Form& form, const Cut& cut) {
   const int64_t tiles = cut.tiles * cut.tile.broadcast;
-  return cut.elements <= kPlaneElements && tiles <= most_tiles(p) &&
-         (tiles * p.inputs + kLanes) * elements_of_tile(p) <= kWinogradSpread;
+  return cut.elements <= kPlaneElements && tiles <= form.most_tiles &&
+         (tiles * p.inputs + kLanes) * form.elements() <= kWinogradSpread;
 }
 
 // The way that takes the least time; none where nothing fits.
-Cut cut_problem(const ConvProblem& p) {
-  const int64_t all_rows = rows_of_tiles(p);
+Cut cut_problem(const ConvProblem& p, const Form& form) {
+  const int64_t all_rows = rows_of_tiles(p, form);
   Cut best{};
   for (const ConvTile& tile : winograd_tiles()) {
     if (p.outputs < tile.lanes()) continue;
     for (int64_t rows = 1; rows <= all_rows; ++rows) {
-      if (!fills_vectors(p, rows)) continue;
+      if (!fills_vectors(p, rows, form)) continue;
       for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
-        const Cut cut = cut_block(p, tile, rows, samples);
-        if (!fits(p, cut)) break;
+        const Cut cut = cut_block(p, form, tile, rows, samples);
+        if (!fits(p, form, cut)) break;
         if (best.rows == 0 || cut.cycles < best.cycles) best = cut;
       }
     }
@@ -91,19 +99,18 @@ Cut cut_problem(const ConvProblem& p) {
 // Whether work-groups shall transform the weights that they need (conv_winograd_deep.h): not where
 // the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
 // takes to be as fast, only where much is gained.
-bool is_deep(const ConvProblem& p, const Cut& cut) {
-  if (p.stride_h != 1) return false;
+bool is_deep(const ConvProblem& p, const Form& form, const Cut& cut) {
+  if (form.step * form.results != kWinogradDense.step * kWinogradDense.results) return false;
   constexpr int64_t kCachedFloats = 1 << 18;
   if (p.inputs * p.outputs * kElements <= kCachedFloats) return false;
   const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
   return cut.rows == 0 ? std::isfinite(deep) : deep < cut.cycles;
 }
 
-bool is_taken(const ConvConfig& c, const ConvProblem& p) {
-  if (!has_winograd_window(c, c.stride_h) || p.top < 0 || p.left < 0 || p.inputs < kLanes)
-    return false;
-  const Cut cut = cut_problem(p);
-  if (!is_deep(p, cut)) return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
+bool is_taken(const ConvConfig& c, const ConvProblem& p, const Form& form) {
+  if (p.top < 0 || p.left < 0 || p.inputs < kLanes) return false;
+  const Cut cut = cut_problem(p, form);
+  if (!is_deep(p, form, cut)) return cut.rows > 0 && is_winograd_faster(cut.cycles, c);
   // The direct kernels write all weights anew before they multiply.
   constexpr double kOfWeight = 2;
   const double packed = kOfWeight * double(p.inputs * p.outputs * p.window()) / double(p.batch);
@@ -117,9 +124,9 @@ int64_t chunk_of(const ConvProblem& p, const ConvTile& tile) {
 }
 
 // x and the weights in slots 0 and 1.
-Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
-  const Cut cut = cut_problem(p);
-  if (is_deep(p, cut)) return plan_winograd_deep(p, e);
+Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e) {
+  const Cut cut = cut_problem(p, form);
+  if (is_deep(p, form, cut)) return plan_winograd_deep(p, e);
   const ConvTile& tile = cut.tile;
   const EpilogueOperands terms(e, {p.outputs, p.groups});
   Recorder recorder(kDirectAccess);
@@ -130,16 +137,17 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   const bool is_turned = p.tap_step < 0;
   const int64_t in_row = is_turned ? p.outputs : p.inputs,
                 source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
-  const char* apart = p.stride_h == 1 ? "" : "_stride2";
-  recorder.call(fmt::format("conv_winograd_filters{}{}", apart, is_turned ? "_turned" : ""),
-                DeviceClass::kCpu,
-                {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
-                 dense_operand(packed, DType::kF32,
-                               {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
+  const Form& of_windows = form.side == kWinogradDense.side ? kWinogradDense : kWinogradApart;
+  recorder.call(
+      fmt::format("conv_winograd_filters_{}{}", of_windows.name, is_turned ? "_turned" : ""),
+      DeviceClass::kCpu,
+      {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
+       dense_operand(packed, DType::kF32,
+                     {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
   const Operand y = winograd_results(terms.out, p);
   std::vector<HostArg> args;
-  for (int64_t value : {p.top, p.left, pitch_of(p), cut.plane, cut.rows, cut.elements, cut.tiles,
-                        cut.parts, cut.tiles_per_part}) {
+  for (int64_t value : {p.top, p.left, pitch_of(p, form), cut.plane, cut.rows, cut.elements,
+                        cut.tiles, cut.parts, cut.tiles_per_part}) {
     args.push_back(number(value));
   }
   args.insert(args.end(), {planes_operand(0, p, p.inputs, p.in_h, p.in_w),
@@ -148,9 +156,24 @@ Plan plan_winograd(const ConvProblem& p, const ConvEpilogue& e) {
   terms.append_to(args, y);
   args.insert(args.end(), {number(p.out_w), number(p.out_h), number(cut.samples),
                            number(chunk_of(p, tile)), y});
-  recorder.call(fmt::format("conv_winograd_{}x{}{}", tile.broadcast, tile.vectors, apart),
+  recorder.call(fmt::format("conv_winograd_{}x{}_{}", tile.broadcast, tile.vectors, form.name),
                 DeviceClass::kCpu, args);
   return recorder.finish(scratch);
+}
+
+const Form& form_of(const ConvConfig& c) {
+  return c.stride_h == 1 ? kWinogradDense : kWinogradApart;
+}
+
+// The gradient towards the input with a stride of 2, and padding of up to 2: whether tiles begin
+// with dy, or a pixel before.
+ConvProblem between_problem(const ConvConfig& c) {
+  ConvProblem p = input_grad_problem(c);
+  p.top = c.top == 0, p.left = c.left == 0;
+  return p;
+}
+const Form& form_between(const ConvConfig& c) {
+  return c.top % 2 == 1 ? kWinogradBetweenOdd : kWinogradBetweenEven;
 }
 
 }  // namespace
@@ -166,8 +189,9 @@ std::vector<ConvTile> winograd_tiles() {
   return {{6, 4, 1 / 240.0}, {12, 2, 1 / 225.0}};
 }
 
-bool fills_vectors(const ConvProblem& p, int64_t rows) {
-  return (rows * kSide - p.out_h % kSide) * p.out_w >= kLanes;
+bool fills_vectors(const ConvProblem& p, int64_t rows, const WinogradForm& form) {
+  const int64_t passed = rows_of_tiles(p, form) * form.results - p.out_h;
+  return (rows * form.results - passed) * p.out_w >= kLanes;
 }
 
 Operand winograd_results(uint32_t slot, const ConvProblem& p) {
@@ -186,18 +210,24 @@ bool is_winograd_faster(double cycles, const ConvConfig& c) {
   return cycles * kMargin < products / kLanes / kOfPeak;
 }
 
-bool is_winograd(const ConvConfig& c) { return c.stride_h <= 2 && is_taken(c, forward_problem(c)); }
+bool is_winograd(const ConvConfig& c) {
+  return has_winograd_window(c, c.stride_h) && c.stride_h <= 2 &&
+         is_taken(c, forward_problem(c), form_of(c));
+}
 
 bool is_winograd_input_grad(const ConvConfig& c) {
-  return has_winograd_window(c) && is_taken(c, input_grad_problem(c));
+  if (has_winograd_window(c)) return is_taken(c, input_grad_problem(c), kWinogradDense);
+  return has_winograd_window(c, 2) && std::max(c.top, c.left) <= 2 && c.top % 2 == c.left % 2 &&
+         is_taken(c, between_problem(c), form_between(c));
 }
 
 Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {
-  return plan_winograd(forward_problem(c), e);
+  return plan_winograd(forward_problem(c), form_of(c), e);
 }
 
 Plan plan_conv2d_input_grad_winograd(const ConvConfig& c) {
-  return plan_winograd(input_grad_problem(c), {});
+  if (c.stride_h == 1) return plan_winograd(input_grad_problem(c), kWinogradDense, {});
+  return plan_winograd(between_problem(c), form_between(c), {});
 }
 
 }  // namespace ballast::kernels

@@ -1,6 +1,6 @@
 // Plans 3x3 convolutions by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016) for
 // CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of channels instead of
-// 36, and forward with a stride of 2 (Yepez and Ko 2020) 25 (conv_winograd_generator.cpp).
+// 36, with a stride of 2 (Yepez and Ko 2020) 25 (conv_winograd_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -12,8 +12,24 @@
 namespace ballast::kernels {
 
 constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
-constexpr int kWinogradTilesApart = 96;  // with a stride
 constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
+
+// Along one dimension, a tile's numbers in a form of the algorithm (conv_winograd_recipe.h):
+// without strides, with a stride of 2, and towards the input of one, of odd and of even padding.
+struct WinogradForm {
+  const char* name;
+  int step;   // from its input to the next one's, even
+  int patch;  // pixels of its input
+  int side;   // elements of its transform
+  int results;
+  int most_tiles;  // of a work-group
+
+  int elements() const { return side * side; }
+};
+constexpr WinogradForm kWinogradDense{"dense", 2, 4, 4, 2, kWinogradTiles};
+constexpr WinogradForm kWinogradApart{"apart", 4, 5, 5, 2, 96};
+constexpr WinogradForm kWinogradBetweenOdd{"between_odd", 2, 3, 5, 4, 84};
+constexpr WinogradForm kWinogradBetweenEven{"between_even", 2, 3, 5, 4, 84};
 
 // Whether it is a 3x3 with this stride and without dilation, of any extent but 0.
 bool has_winograd_window(const ConvConfig& config, int64_t stride = 1);
@@ -21,8 +37,9 @@ bool has_winograd_window(const ConvConfig& config, int64_t stride = 1);
 // The first is the weight gradient's too, of input channels by output channels.
 std::vector<ConvTile> winograd_tiles();
 // Whether results of a sample in so many rows of tiles, which are written as one, are a vector or
-// more, also in the last block if there is an odd row.
-bool fills_vectors(const ConvProblem& problem, int64_t rows);
+// more, also in the last block, whose last tiles may have fewer.
+bool fills_vectors(const ConvProblem& problem, int64_t rows,
+                   const WinogradForm& form = kWinogradDense);
 // (place in a plane, sample, channel, group, 1).
 Operand winograd_results(uint32_t slot, const ConvProblem& problem);
 // Whether cycles per sample, of a core that does one multiply-add of 16 lanes a cycle, are clearly

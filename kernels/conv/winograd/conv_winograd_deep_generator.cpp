@@ -64,14 +64,14 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
   void generate() {
     transform_windows();
     multiply();
-    gather_results(kForm);
+    gather_results();
     store_rows(kWinogradDeepTiles);
   }
 
   void schedule() {
     set_mins(in, out, weights);
     epilogue.set_layouts();
-    schedule_results(kForm, kWinogradDeepTiles);
+    schedule_results(kWinogradDeepTiles);
 
     product.bound(q, 0, tiles * broadcasts).vectorize(l).never_partition_all();
     product.update()
@@ -110,8 +110,6 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
   }
 
  private:
-  const winograd::Form kForm = winograd::form_of(1);
-
   // The 16 stores of a window would share a set of the nearest cache were they a multiple of 4 KiB
   // apart.
   static constexpr int kPlaces = kWinogradChunk + kLanes + 1;

@@ -6,6 +6,8 @@
 #include "kernels/hints.h"
 #include "kernels/shuffle.h"
 
+#include <string>
+
 namespace ballast::kernels {
 namespace {
 
@@ -13,26 +15,25 @@ using namespace Halide;
 using winograd::kElements, winograd::kSide;
 
 // A channel's padded planes, of the four phases of a stride of 2, lie on the stack
-// (conv_planes_recipe.h), so what the tiles of a row have in one place lies side by side, or with a
-// stride every other element. Transformed they are spread[element][channel][tile], and multiplied
-// as matmul's tiles are: `broadcasts` tiles x 16 `vectors` output channels.
+// (conv_planes_recipe.h), so what the tiles of a row have in one place lies side by side, or of the
+// form `apart` every other element. Transformed they are spread[element][channel][tile], and
+// multiplied as matmul's tiles are: `broadcasts` tiles x 16 `vectors` output channels.
 class ConvWinograd : public WinogradGenerator<ConvWinograd> {
  public:
-  GeneratorParam<int> stride{"stride", 1};
   GeneratorParam<int> broadcasts{"broadcasts", 6};  // tiles whose sums are in registers
 
   void generate() {
-    const Expr first_row = first_row_of_tiles(p) * stride;
+    const Expr first_row = first_row_of_tiles(p) * steps_of_phase();
     pad(2, 2, {first_sample(p), samples, first_row, plane_rows(), 1});
     spread_input();
     multiply();
-    gather_results(form());
-    store_rows(most_tiles());
+    gather_results();
+    store_rows(form().most_tiles);
   }
 
   void schedule() {
     set_layouts(tile_channels());
-    schedule_results(form(), most_tiles());
+    schedule_results(form().most_tiles);
     schedule_planes(LoopLevel(spread, inputs[5]), {});
 
     spread.compute_at(out, part()).store_in(MemoryType::Stack);
@@ -58,9 +59,9 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
   }
 
  private:
-  winograd::Form form() const { return winograd::form_of(stride); }
-  int most_tiles() const { return stride == 1 ? kWinogradTiles : kWinogradTilesApart; }
-  Expr plane_rows() const { return rows * stride + 1; }  // of a sample in the padded planes
+  // From a tile's input to the next one's, in a phase, and rows of a sample in the padded planes.
+  int steps_of_phase() const { return form().step / 2; }
+  Expr plane_rows() const { return rows * steps_of_phase() + 1; }
 
   // Where the tiles of one element and channel lie.
   Expr spread_at(const Expr& element, const Expr& channel) const {
@@ -81,17 +82,19 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
                sample = inputs[4], channel = inputs[5];
     const auto element_of_tile = [&](int y, int x) {
       const Expr phase = y % 2 * 2 + x % 2;
-      const Expr at = phase * plane + (sample * plane_rows() + row * stride + y / 2) * pitch;
+      const Expr at =
+          phase * plane + (sample * plane_rows() + row * steps_of_phase() + y / 2) * pitch;
       const auto from = [&](const Expr& column) {
         return padded(unsafe_promise_clamped(at + column + lane, 0, elements - 1), channel, p, g,
                       n);
       };
-      return stride == 1 ? Expr(from(first + x / 2)) : every_other(from, first * 2, x / 2);
+      return steps_of_phase() == 1 ? Expr(from(first + x / 2))
+                                   : every_other(from, first * 2, x / 2);
     };
     const Expr tile = (sample * rows + row) * columns() + first + lane;
     spread(f, p, g, n) = undef<float>();
     spread(spread_at(element, channel) + tile, p, g, n) = mux(
-        element, winograd::transformed(form().spread, form().side, form().side, element_of_tile));
+        element, winograd::transformed(form().spread, form().side, form().patch, element_of_tile));
   }
 
   // From `first` + `shift` on, with an even shift those of two vectors that lie a multiple of two
@@ -129,7 +132,7 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
 class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<int> stride{"stride", 1};
+  GeneratorParam<std::string> form{"form", "dense"};
   GeneratorParam<bool> turned{"turned", false};
   Input<Buffer<float, 3>> source{"source"};   // (tap of the windows of a row, row, group)
   Output<Buffer<float, 5>> packed{"packed"};  // (row, channel, element, tile, group)
@@ -149,7 +152,7 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
     const auto first_channel = [&](const Expr& block) {
       return min(block * kLanes, channels - kLanes);
     };
-    filters.define(turned, winograd::form_of(stride).filter,
+    filters.define(turned, winograd::form_of(form).filter,
                    [this](const Expr& tap, const Expr& row) { return source(tap, row, g); },
                    min(o * rows, outputs - rows) + jo * kLanes, first_channel(co), {jo, co, o, g});
     packed(j, c, e, o, g) = undef<float>();

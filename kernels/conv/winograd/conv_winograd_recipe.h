@@ -27,10 +27,21 @@
 //        0  0  0  1  0        0   1   0
 //
 // (Yepez and Ko 2020, "Stride 2 1-D, 2-D, and 3-D Winograd for Convolutional Neural Networks").
+// The gradient towards x lies between the pixels of dy, and a tile's 4x4 of it reads 3x3 of dy, two
+// apart from its neighbours'. With w flipped and the same G, where padding is odd and where it is
+// even,
+//
+//        1 -1  0        0  0  0  1  0           1 -1  0        1  1  0  0  0
+//   B' = 0  1  0   A' = 1  1  0  0  0      B' = 0  1  0   A' = 0  0  0  1  0
+//        0  1 -1        0  0  0  0  1           0  1 -1        0  1 -1  0  0
+//        1  0  0        0  1 -1  0  0           0  1  0        0  0  0  0  1
+//        0  1  0                                0  0  1
+//
 // Needs Halide; stateless.
 #pragma once
 
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/winograd/conv_winograd.h"
 
 #include <Halide.h>
 
@@ -99,7 +110,8 @@ inline Expr filter_grad(int i, const std::vector<Expr>& m) {
   }
 }
 
-// The first three with a stride of 2; of G w, whose last element is there twice, the others.
+// The first three with a stride of 2 (`apart`), of G w but the last element, which is the one
+// before; and B' d and A' m towards x (`between`), of padding of a parity.
 inline Expr spread_apart(int i, const std::vector<Expr>& d) {
   switch (i) {
     case 0:
@@ -128,22 +140,46 @@ inline Expr filter_apart(int i, const std::vector<Expr>& w) {
       return w[1];
   }
 }
+template <int kParity>
+Expr spread_between(int i, const std::vector<Expr>& d) {
+  switch (i) {
+    case 0:
+      return strict_float(d[0] - d[1]);
+    case 1:
+      return d[1];
+    case 2:
+      return strict_float(d[1] - d[2]);
+    default:
+      return d[i - 2 - kParity];
+  }
+}
+template <int kParity>
+Expr gather_between(int i, const std::vector<Expr>& m) {
+  const bool is_single = i % 2 != kParity;
+  if (is_single) return m[3 + i / 2];
+  return i < 2 ? strict_float(m[0] + m[1]) : strict_float(m[1] - m[2]);
+}
 
-// What a stride makes of the algorithm.
-struct Form {
-  int stride, side;  // of a tile's input, as of its transform
+// A form and its transforms.
+struct Form : WinogradForm {
   Transform spread, gather, filter;
 
-  int elements() const { return side * side; }
   // The element of the transformed windows that an element of the tiles is multiplied by.
   Expr of_window(const Expr& element) const {
     if (side == kSide) return element;
     return min(element / side, kSide - 1) * kSide + min(element % side, kSide - 1);
   }
 };
-inline Form form_of(int stride) {
-  if (stride == 1) return {1, 4, spread, gather, filter};
-  return {2, 5, spread_apart, gather_apart, filter_apart};
+inline Form form_of(const std::string& name) {
+  if (name == kWinogradApart.name)
+    return {kWinogradApart, spread_apart, gather_apart, filter_apart};
+  if (name == kWinogradBetweenOdd.name) {
+    return {kWinogradBetweenOdd, spread_between<1>, gather_between<1>, filter_apart};
+  }
+  if (name == kWinogradBetweenEven.name) {
+    return {kWinogradBetweenEven, spread_between<0>, gather_between<0>, filter_apart};
+  }
+  return {kWinogradDense, spread, gather, filter};
 }
 
 // All of a transform of at(row, column), `side` rows and columns, to `results` of each: row by row.

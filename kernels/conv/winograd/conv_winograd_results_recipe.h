@@ -8,6 +8,7 @@
 
 #include <Halide.h>
 
+#include <string>
 #include <vector>
 
 namespace ballast::kernels {
@@ -28,13 +29,16 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
   using Input = typename Base::template Input<T>;
 
  public:
+  Halide::GeneratorParam<std::string> form_name{"form", "dense"};
   // Of results; a block's samples; channels whose sums join the sum of all.
   Input<int> width{"width"}, height{"height"}, samples{"samples"}, chunk{"chunk"};
 
  protected:
+  winograd::Form form() const { return winograd::form_of(form_name); }
+  int results() const { return form().results; }  // of a tile, along a side
   // A row's tiles, and a sample's rows of them.
-  Expr columns() const { return (width + 1) / 2; }
-  Expr all_rows() const { return (height + 1) / 2; }
+  Expr columns() const { return (width + results() - 1) / results(); }
+  Expr all_rows() const { return (height + results() - 1) / results(); }
 
   // Part `which` is one of a block, and blocks of a sample's rows lie one after the other.
   Expr row_blocks() const { return (all_rows() + rows - 1) / rows; }
@@ -46,23 +50,28 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
   }
 
   // Results as they lie in rows of whole tiles.
-  void gather_results(const winograd::Form& form) {
-    windows = Halide::RDom({{0, 2}, {0, 2}, {0, columns()}, {0, rows * samples}}, "windows");
+  void gather_results() {
+    const int side = form().side;
+    windows = Halide::RDom({{0, results()}, {0, results()}, {0, columns()}, {0, rows * samples}},
+                           "windows");
     const Expr across = windows[0], down = windows[1], column = windows[2], row = windows[3];
     const auto element = [&](int y, int x) {
-      return product(l, v, row * columns() + column, y * form.side + x, o, p, g, n);
+      return product(l, v, row * columns() + column, y * side + x, o, p, g, n);
     };
+    const Expr at = ((row * results() + down) * columns() + column) * results() + across;
     gathered(l, v, f, o, p, g, n) = Halide::undef<float>();
-    gathered(l, v, ((row * 2 + down) * columns() + column) * 2 + across, o, p, g, n) =
-        mux(down * 2 + across, winograd::transformed(form.gather, 2, form.side, element));
+    gathered(l, v, at, o, p, g, n) = mux(
+        down * results() + across, winograd::transformed(form().gather, results(), side, element));
   }
 
   // A block has at most `most_tiles`. A sample's rows of results lie one after the other: element x
   // may be of any of them.
   void store_rows(int most_tiles) {
-    const Expr tile_row = 2 * columns(), longest = rows * 2 * width;
+    const Expr tile_row = results() * columns(), longest = rows * results() * width;
     place(t) = t / width * tile_row + t % width;
-    const auto first = [this](const Expr& which) { return first_row_of_tiles(which) * 2 * width; };
+    const auto first = [=](const Expr& which) {
+      return first_row_of_tiles(which) * results() * width;
+    };
     const Expr sample_blocks = (out.dim(1).extent() + samples - 1) / samples;
     this->store(
         gathered,
@@ -70,23 +79,23 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
          [=](const Expr& which) { return min(longest, out.dim(0).extent() - first(which)); },
          [=](const Expr& x, const Expr& j, const Expr& sample) {
            return std::vector<Expr>{Halide::unsafe_promise_clamped(
-               sample * rows * 2 * tile_row + place(x + j), 0, 4 * most_tiles - 1)};
+               sample * rows * results() * tile_row + place(x + j), 0, results_of(most_tiles) - 1)};
          },
          [=](const Expr& which, const Expr& x, const Expr& sample) {
            return std::vector<Expr>{first(which) + x, first_sample(which) + sample};
          }});
   }
 
-  void schedule_results(const winograd::Form& form, int most_tiles) {
+  void schedule_results(int most_tiles) {
     using Halide::MemoryType;
     this->schedule_store();
     product.compute_at(out, this->tile()).store_in(MemoryType::Stack);
-    product.bound_storage(q, most_tiles).bound(e, 0, form.elements());
+    product.bound_storage(q, most_tiles).bound(e, 0, form().elements());
     place.compute_at(out, this->part()).store_in(MemoryType::Stack);
-    place.bound(t, 0, rows * 2 * width).bound_storage(t, 4 * most_tiles);
+    place.bound(t, 0, rows * results() * width).bound_storage(t, results_of(most_tiles));
     place.never_partition_all();
     gathered.compute_at(out, this->tile()).store_in(MemoryType::Stack);
-    gathered.bound_storage(f, 4 * most_tiles).never_partition_all();
+    gathered.bound_storage(f, results_of(most_tiles)).never_partition_all();
     gathered.update()
         .allow_race_conditions()
         .never_partition_all()
@@ -104,6 +113,8 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
   Func product{"product"};
 
  private:
+  int results_of(int tiles) const { return tiles * results() * results(); }
+
   Var t{"t"};
   Func place{"place"}, gathered{"gathered"};
   Halide::RDom windows;

@@ -15,18 +15,29 @@ namespace {
 // dy A', of a tile's elements, and of G' m G. Rows are elements along one dimension.
 using Matrix = std::vector<std::vector<double>>;
 struct Magnitudes {
-  int64_t stride;
+  WinogradForm numbers;
   Matrix spread, filter, gather;
 };
-const Magnitudes kForms[] = {
-    {1,
-     {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}},
-     {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}},
-     {{1, 0}, {1, 1}, {1, 1}, {0, 1}}},
-    {2,
-     {{1, 0, 1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 1, 0, 1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}},
-     {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}},
-     {{1, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 1}}}};
+const Magnitudes kDense{kWinogradDense,
+                        {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}},
+                        {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0, 0, 1}},
+                        {{1, 0}, {1, 1}, {1, 1}, {0, 1}}};
+const Matrix kFilterApart{{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
+const Magnitudes kApart{
+    kWinogradApart,
+    {{1, 0, 1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 1, 0, 1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}},
+    kFilterApart,
+    {{1, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 1}}};
+const Magnitudes kBetweenOdd{
+    kWinogradBetweenOdd,
+    {{1, 1, 0}, {0, 1, 0}, {0, 1, 1}, {1, 0, 0}, {0, 1, 0}},
+    kFilterApart,
+    {{0, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 0, 1}, {1, 0, 0, 0}, {0, 0, 1, 0}}};
+const Magnitudes kBetweenEven{
+    kWinogradBetweenEven,
+    {{1, 1, 0}, {0, 1, 0}, {0, 1, 1}, {0, 1, 0}, {0, 0, 1}},
+    kFilterApart,
+    {{1, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 0, 0, 1}}};
 
 // All of a transform of at(row, column), row by row.
 using Elements = std::vector<double>;
@@ -61,8 +72,9 @@ struct OfTiles {
   std::vector<bool> may_be_nan;
 };
 
-OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::vector<float>& w) {
-  const Magnitudes& form = kForms[p.stride_h - 1];
+OfTiles of_tiles(const Magnitudes& form, const ConvProblem& p, const std::vector<float>& x,
+                 const std::vector<float>& w) {
+  const int64_t results = form.numbers.results, step = form.numbers.step;
   std::vector<Elements> windows, tiles;  // of all inputs, next to each other
   for (int64_t at = 0; at < p.groups * p.outputs * p.inputs; ++at) {
     const int64_t first = at / p.inputs / p.outputs * p.group_step +
@@ -72,10 +84,9 @@ OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::v
       return std::fabs(w[first + (i * 3 + j) * p.tap_step]);
     }));
   }
-  const int64_t down = ceil_div(p.out_h, 2), across = ceil_div(p.out_w, 2);
+  const int64_t down = ceil_div(p.out_h, results), across = ceil_div(p.out_w, results);
   for (int64_t at = 0; at < p.batch * p.groups * down * across; ++at) {
-    const int64_t top = at / across % down * 2 * p.stride_h - p.top,
-                  left = at % across * 2 * p.stride_w - p.left;
+    const int64_t top = at / across % down * step - p.top, left = at % across * step - p.left;
     for (int64_t c = 0; c < p.inputs; ++c) {
       const int64_t plane = at / across / down * p.inputs + c;
       tiles.push_back(transformed(form.spread, [&](int64_t i, int64_t j) {
@@ -88,14 +99,18 @@ OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::v
     const int64_t column = at % p.out_w, row = at / p.out_w % p.out_h,
                   o = at / p.out_w / p.out_h % p.outputs,
                   sample = at / p.out_w / p.out_h / p.outputs;
-    const Elements* tile = &tiles[((sample * down + row / 2) * across + column / 2) * p.inputs];
+    const Elements* tile =
+        &tiles[((sample * down + row / results) * across + column / results) * p.inputs];
     const Elements* window = &windows[(sample % p.groups * p.outputs + o) * p.inputs];
     double sum = 0;
     for (int64_t c = 0; c < p.inputs; ++c) {
       // The rows and columns of elements that a result is made of.
       const size_t side = form.gather.size();
       for (size_t e = 0; e < side * side; ++e) {
-        if (form.gather[e / side][row % 2] == 0 || form.gather[e % side][column % 2] == 0) continue;
+        if (form.gather[e / side][row % results] == 0 ||
+            form.gather[e % side][column % results] == 0) {
+          continue;
+        }
         sum += tile[c][e] * window[c][e];
       }
     }
@@ -109,7 +124,7 @@ OfTiles of_tiles(const ConvProblem& p, const std::vector<float>& x, const std::v
 std::vector<double> magnitude_of_weights(const ConvConfig& c, const std::vector<float>& dy,
                                          const std::vector<float>& x) {
   const int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
-  const Magnitudes& form = kForms[0];
+  const Magnitudes& form = kDense;
   std::vector<double> result;
   for (int64_t at = 0; at < c.out_channels * inputs; ++at) {
     const int64_t o = at / inputs, from = o / outputs * inputs + at % inputs;
@@ -146,6 +161,10 @@ HostTensor uneven_f32(const Shape& shape, int seed) {
   return f32(shape, values);
 }
 
+const Magnitudes& form_of(const ConvConfig& c) { return c.stride_h == 1 ? kDense : kApart; }
+const Magnitudes& form_of_input_grad(const ConvConfig& c) {
+  return c.stride_h == 1 ? kDense : c.top % 2 == 1 ? kBetweenOdd : kBetweenEven;
+}
 bool fits_deep(const ConvProblem& p) { return std::isfinite(winograd_deep_cycles(p)); }
 
 // y, dx and dw by Winograd's algorithm, whoever else would compute them faster; y and dx in both
@@ -156,10 +175,11 @@ void check_winograd(const ConvConfig& c,
                    dy = uneven_f32(y_shape(c), 3);
   const auto xv = x.as<float>(), wv = w.as<float>(), dyv = dy.as<float>();
   const AllTotals totals(c, xv, wv, dyv);
-  const auto of_y = of_tiles(forward_problem(c), xv, wv).magnitude,
-             of_dx = c.stride_h == 1 ? of_tiles(input_grad_problem(c), dyv, wv).magnitude
-                                     : std::vector<double>(),
-             of_dw = magnitude_of_weights(c, dyv, xv);
+  const ConvProblem forward = forward_problem(c);
+  ConvProblem backward = input_grad_problem(c);
+  if (c.stride_h == 2) backward.top = c.top == 0, backward.left = c.left == 0;
+  const auto of_y = of_tiles(form_of(c), forward, xv, wv).magnitude,
+             of_dx = of_tiles(form_of_input_grad(c), backward, dyv, wv).magnitude;
   for (int64_t which : registers) {
     const RegistersScope scope(which);
     const auto check_y = [&](const Plan& plan, const char* what) {
@@ -171,14 +191,13 @@ void check_winograd(const ConvConfig& c,
                   c.out_channels / c.groups + 8, what + name_of(c));
     };
     check_y(plan_conv2d_winograd(c, {}), "y of ");
-    if (c.stride_h != 1) continue;
     check_dx(plan_conv2d_input_grad_winograd(c), "dx of ");
-    const ConvProblem forward = forward_problem(c), backward = input_grad_problem(c);
+    if (c.stride_h != 1) continue;
     if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
     if (fits_deep(backward)) check_dx(plan_winograd_deep(backward, {}), "deep dx of ");
     expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
-                totals.dw.value, of_dw, c.batch * c.out_h() * c.out_w() / 4 + 16,
-                "dw of " + name_of(c));
+                totals.dw.value, magnitude_of_weights(c, dyv, xv),
+                c.batch * c.out_h() * c.out_w() / 4 + 16, "dw of " + name_of(c));
   }
 }
 
@@ -207,9 +226,10 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
   check(make({2, 65, 11, 37}, 67, 3, 2, 0));  // with strides, of channels that fill no tile
   check(make({3, 40, 14, 15}, 64, 3, 2, 1));
   check(make({2, 64, 9, 80}, 128, 3, 2, 2, 1, 2));
+  check(make({3, 64, 7, 7}, 64, 3, 2, 1));  // blocks of samples
   for (int64_t stride : {1, 2}) {
     ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3, stride);
-    lopsided.top = 1, lopsided.right = 2;
+    lopsided.top = stride, lopsided.right = 2;
     check(lopsided);
   }
 }
@@ -227,6 +247,8 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
     EXPECT_EQ(is_winograd_weight_grad(make({8, 512, 7, 7}, 512, 3, 1, 1)), has_wide_registers());
     EXPECT_FALSE(is_winograd_weight_grad(make({8, 64, 3, 5}, 64, 3, 1, 1)));  // less than a vector
     EXPECT_TRUE(is_winograd(make({8, 64, 56, 56}, 128, 3, 2, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 56, 56}, 128, 3, 2, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 57, 57}, 128, 3, 2, 0)));
     EXPECT_FALSE(is_winograd(make({8, 256, 14, 14}, 512, 3, 2, 1)));  // a seventh and more is empty
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 3, 1)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
@@ -250,7 +272,7 @@ TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
     for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
       y.value[at_y] += double{x[at_x]} * w[at_w];
     });
-    y.may_be_nan = of_tiles(forward_problem(c), x, w).may_be_nan;
+    y.may_be_nan = of_tiles(form_of(c), forward_problem(c), x, w).may_be_nan;
     const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
                               TensorType{DType::kF32, y_shape(c)});
     expect_marks(got.as<float>(), y, fmt::format("operand {}", which));

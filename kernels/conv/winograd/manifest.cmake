@@ -1,9 +1,9 @@
 foreach(tile 6x4 12x2 6x1)
   ballast_sizes(${tile} broadcasts vectors)
-  ballast_kernel(conv_winograd_${tile} CLASSES cpu WIDE GENERATOR conv_winograd
-                 PARAMS broadcasts=${broadcasts} vectors=${vectors})
-  ballast_kernel(conv_winograd_${tile}_stride2 CLASSES cpu WIDE GENERATOR conv_winograd
-                 PARAMS broadcasts=${broadcasts} vectors=${vectors} stride=2)
+  foreach(form dense apart between_odd between_even)
+    ballast_kernel(conv_winograd_${tile}_${form} CLASSES cpu WIDE GENERATOR conv_winograd
+                   PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
+  endforeach()
   if(broadcasts EQUAL 6)
     ballast_kernel(conv_winograd_weight_${tile} CLASSES cpu WIDE GENERATOR conv_winograd_weight
                    PARAMS broadcasts=${broadcasts} vectors=${vectors})
@@ -19,8 +19,9 @@ foreach(tile 6x4 12x2 6x1)
   endif()
 endforeach()
 ballast_kernel(conv_winograd_inputs CLASSES cpu WIDE GENERATOR conv_winograd_inputs)
-ballast_kernel(conv_winograd_filters CLASSES cpu GENERATOR conv_winograd_filters)
-ballast_kernel(conv_winograd_filters_stride2 CLASSES cpu GENERATOR conv_winograd_filters
-               PARAMS stride=2)
-ballast_kernel(conv_winograd_filters_turned CLASSES cpu GENERATOR conv_winograd_filters
-               PARAMS turned=true)
+foreach(form dense apart)  # towards x with strides windows are as forward
+  ballast_kernel(conv_winograd_filters_${form} CLASSES cpu GENERATOR conv_winograd_filters
+                 PARAMS form=${form})
+  ballast_kernel(conv_winograd_filters_${form}_turned CLASSES cpu GENERATOR conv_winograd_filters
+                 PARAMS form=${form} turned=true)
+endforeach()
