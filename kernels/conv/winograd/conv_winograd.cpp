@@ -16,8 +16,6 @@ namespace ballast::kernels {
 namespace {
 
 constexpr int64_t kPhase = 2, kPhases = kPhase * kPhase;  // of its input
-constexpr int64_t kReach = 1;      // further rows and columns of a phase that it reads
-constexpr int64_t kElements = 16;  // of its windows, transformed
 
 using Form = WinogradForm;
 
@@ -36,7 +34,7 @@ int64_t columns_of_tiles(const ConvProblem& p, const Form& form) {
   return ceil_div(p.out_w, form.results);
 }
 int64_t pitch_of(const ConvProblem& p, const Form& form) {
-  return std::max(columns_of_tiles(p, form) * form.step / kPhase + kReach,
+  return std::max(columns_of_tiles(p, form) * form.step / kPhase + form.reach(),
                   (p.left + p.in_w - 1) / kPhase + 1);
 }
 
@@ -45,10 +43,10 @@ Cut cut_block(const ConvProblem& p, const Form& form, const ConvTile& tile, int6
   const int64_t columns = columns_of_tiles(p, form), vectors_of_row = ceil_div(columns, kLanes),
                 step = form.step / kPhase;
   Cut cut{tile, rows, samples};
-  cut.plane = samples * (rows * step + kReach) * pitch_of(p, form);
+  cut.plane = samples * (rows * step + form.reach()) * pitch_of(p, form);
   // Vectors that begin at a row's last tile pass its end, and those of every other element begin
   // one later.
-  const int64_t passed = vectors_of_row * kLanes * step + kReach + step - 1;
+  const int64_t passed = vectors_of_row * kLanes * step + form.reach() + step - 1;
   cut.elements = ceil_div(kPhases * cut.plane + passed, kLanes) * kLanes;
   cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
   cut.blocks = ceil_div(rows_of_tiles(p, form), rows) * ceil_div(p.batch, samples);
@@ -100,9 +98,9 @@ Cut cut_problem(const ConvProblem& p, const Form& form) {
 // the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
 // takes to be as fast, only where much is gained.
 bool is_deep(const ConvProblem& p, const Form& form, const Cut& cut) {
-  if (form.step * form.results != kWinogradDense.step * kWinogradDense.results) return false;
+  if (form.name != kWinogradDense.name) return false;
   constexpr int64_t kCachedFloats = 1 << 18;
-  if (p.inputs * p.outputs * kElements <= kCachedFloats) return false;
+  if (p.inputs * p.outputs * form.elements() <= kCachedFloats) return false;
   const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
   return cut.rows == 0 ? std::isfinite(deep) : deep < cut.cycles;
 }
@@ -131,19 +129,20 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
   const EpilogueOperands terms(e, {p.outputs, p.groups});
   Recorder recorder(kDirectAccess);
   Workspace scratch(terms.out + 1);
-  const int64_t taps = p.inputs * kElements, panel = taps * tile.lanes();
+  const int64_t elements = form.windows * form.windows, taps = p.inputs * elements,
+                panel = taps * tile.lanes();
   const uint32_t packed = scratch.add_floats(p.groups * cut.channel_tiles * panel);
   // The gradient towards the input flips windows, which lie one after the other along its results.
   const bool is_turned = p.tap_step < 0;
   const int64_t in_row = is_turned ? p.outputs : p.inputs,
                 source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
-  const Form& of_windows = form.side == kWinogradDense.side ? kWinogradDense : kWinogradApart;
+  const Form& of_windows = form.side == kWinogradApart.side ? kWinogradApart : form;
   recorder.call(
       fmt::format("conv_winograd_filters_{}{}", of_windows.name, is_turned ? "_turned" : ""),
       DeviceClass::kCpu,
       {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
        dense_operand(packed, DType::kF32,
-                     {p.groups, cut.channel_tiles, kElements, p.inputs, tile.lanes()})});
+                     {p.groups, cut.channel_tiles, elements, p.inputs, tile.lanes()})});
   const Operand y = winograd_results(terms.out, p);
   std::vector<HostArg> args;
   for (int64_t value : {p.top, p.left, pitch_of(p, form), cut.plane, cut.rows, cut.elements,
@@ -161,25 +160,31 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
   return recorder.finish(scratch);
 }
 
+// Forward, and towards the input.
 const Form& form_of(const ConvConfig& c) {
+  if (c.kernel_h == kWinogradFives.window) return kWinogradFives;
   return c.stride_h == 1 ? kWinogradDense : kWinogradApart;
 }
+const Form& form_between(const ConvConfig& c) {
+  if (c.stride_h == 1) return form_of(c);
+  return c.top % 2 == 1 ? kWinogradBetweenOdd : kWinogradBetweenEven;
+}
+bool has_dense_window(const ConvConfig& c) {
+  return has_winograd_window(c) || has_winograd_window(c, 1, kWinogradFives.window);
+}
 
-// The gradient towards the input with a stride of 2, and padding of up to 2: whether tiles begin
-// with dy, or a pixel before.
+// The gradient towards the input, with a stride of 2 of padding of up to 2: tiles begin with dy, or
+// a pixel before.
 ConvProblem between_problem(const ConvConfig& c) {
   ConvProblem p = input_grad_problem(c);
-  p.top = c.top == 0, p.left = c.left == 0;
+  if (c.stride_h == 2) p.top = c.top == 0, p.left = c.left == 0;
   return p;
-}
-const Form& form_between(const ConvConfig& c) {
-  return c.top % 2 == 1 ? kWinogradBetweenOdd : kWinogradBetweenEven;
 }
 
 }  // namespace
 
-bool has_winograd_window(const ConvConfig& c, int64_t stride) {
-  return c.kernel_h == 3 && c.kernel_w == 3 && c.stride_h == stride && c.stride_w == stride &&
+bool has_winograd_window(const ConvConfig& c, int64_t stride, int64_t taps) {
+  return c.kernel_h == taps && c.kernel_w == taps && c.stride_h == stride && c.stride_w == stride &&
          c.dilation_h == 1 && c.dilation_w == 1 && c.batch > 0 && c.height > 0 && c.width > 0 &&
          c.out_h() > 0 && c.out_w() > 0;
 }
@@ -211,14 +216,14 @@ bool is_winograd_faster(double cycles, const ConvConfig& c) {
 }
 
 bool is_winograd(const ConvConfig& c) {
-  return has_winograd_window(c, c.stride_h) && c.stride_h <= 2 &&
+  return (has_dense_window(c) || has_winograd_window(c, 2)) &&
          is_taken(c, forward_problem(c), form_of(c));
 }
 
 bool is_winograd_input_grad(const ConvConfig& c) {
-  if (has_winograd_window(c)) return is_taken(c, input_grad_problem(c), kWinogradDense);
-  return has_winograd_window(c, 2) && std::max(c.top, c.left) <= 2 && c.top % 2 == c.left % 2 &&
-         is_taken(c, between_problem(c), form_between(c));
+  const bool is_apart =
+      has_winograd_window(c, 2) && std::max(c.top, c.left) <= 2 && c.top % 2 == c.left % 2;
+  return (has_dense_window(c) || is_apart) && is_taken(c, between_problem(c), form_between(c));
 }
 
 Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {
@@ -226,7 +231,6 @@ Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_winograd(const ConvConfig& c) {
-  if (c.stride_h == 1) return plan_winograd(input_grad_problem(c), kWinogradDense, {});
   return plan_winograd(between_problem(c), form_between(c), {});
 }
 

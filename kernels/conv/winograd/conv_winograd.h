@@ -1,6 +1,7 @@
-// Plans 3x3 convolutions by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016) for
-// CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of channels instead of
-// 36, with a stride of 2 (Yepez and Ko 2020) 25 (conv_winograd_generator.cpp).
+// Plans 3x3 and 5x5 convolutions by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016)
+// for CPU-class devices: a tile of 2x2 results takes 16 multiplications per pair of channels
+// instead of 36, with a stride of 2 (Yepez and Ko 2020) 25, and of windows of 5x5 49 instead of 100
+// (conv_winograd_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
@@ -22,17 +23,22 @@ struct WinogradForm {
   int patch;  // pixels of its input
   int side;   // elements of its transform
   int results;
-  int most_tiles;  // of a work-group
+  int window, windows;  // taps of a window, elements of its transform
+  int most_tiles;       // of a work-group
 
   int elements() const { return side * side; }
+  // Further rows and columns that tiles read of each of two phases of the input.
+  int reach() const { return (patch - 1) / 2 - step / 2 + 1; }
 };
-constexpr WinogradForm kWinogradDense{"dense", 2, 4, 4, 2, kWinogradTiles};
-constexpr WinogradForm kWinogradApart{"apart", 4, 5, 5, 2, 96};
-constexpr WinogradForm kWinogradBetweenOdd{"between_odd", 2, 3, 5, 4, 84};
-constexpr WinogradForm kWinogradBetweenEven{"between_even", 2, 3, 5, 4, 84};
+constexpr WinogradForm kWinogradDense{"dense", 2, 4, 4, 2, 3, 4, kWinogradTiles};
+constexpr WinogradForm kWinogradApart{"apart", 4, 5, 5, 2, 3, 4, 96};
+constexpr WinogradForm kWinogradBetweenOdd{"between_odd", 2, 3, 5, 4, 3, 4, 84};
+constexpr WinogradForm kWinogradBetweenEven{"between_even", 2, 3, 5, 4, 3, 4, 84};
+constexpr WinogradForm kWinogradFives{"fives", 2, 6, 7, 2, 5, 7, 60};
 
-// Whether it is a 3x3 with this stride and without dilation, of any extent but 0.
-bool has_winograd_window(const ConvConfig& config, int64_t stride = 1);
+// Whether it is a square of so many taps with this stride and without dilation, of any extent but
+// 0.
+bool has_winograd_window(const ConvConfig& config, int64_t stride = 1, int64_t taps = 3);
 // The register tiles that there are kernels for on this CPU: tiles of results by output channels.
 // The first is the weight gradient's too, of input channels by output channels.
 std::vector<ConvTile> winograd_tiles();

@@ -130,7 +130,7 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
     const auto first_channel = [&](const Expr& block) {
       return min(k * chunk + block * kLanes, channels() - kLanes);
     };
-    filters.define(turned, winograd::filter,
+    filters.define(turned, form(),
                    [this](const Expr& tap, const Expr& row) { return weights(tap, row, g, 0); },
                    channel_of(tile_of(p, o), v * kLanes, vectors * kLanes), first_channel(c),
                    {v, c, k, o, p, g});

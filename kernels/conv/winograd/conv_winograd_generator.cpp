@@ -1,4 +1,4 @@
-// 3x3 convolutions on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
+// 3x3 and 5x5 convolutions on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_filters_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_recipe.h"
@@ -12,7 +12,6 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-using winograd::kElements, winograd::kSide;
 
 // A channel's padded planes, of the four phases of a stride of 2, lie on the stack
 // (conv_planes_recipe.h), so what the tiles of a row have in one place lies side by side, or of the
@@ -61,7 +60,7 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
  private:
   // From a tile's input to the next one's, in a phase, and rows of a sample in the padded planes.
   int steps_of_phase() const { return form().step / 2; }
-  Expr plane_rows() const { return rows * steps_of_phase() + 1; }
+  Expr plane_rows() const { return rows * steps_of_phase() + form().reach(); }
 
   // Where the tiles of one element and channel lie.
   Expr spread_at(const Expr& element, const Expr& channel) const {
@@ -132,17 +131,19 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
 class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<std::string> form{"form", "dense"};
+  GeneratorParam<std::string> form_name{"form", "dense"};
   GeneratorParam<bool> turned{"turned", false};
   Input<Buffer<float, 3>> source{"source"};   // (tap of the windows of a row, row, group)
   Output<Buffer<float, 5>> packed{"packed"};  // (row, channel, element, tile, group)
 
   // In blocks of 16 x 16 windows, of which the last move inwards.
   void generate() {
+    const winograd::Form form = winograd::form_of(form_name);
+    const int taps = form.window * form.window;
     const Expr rows = packed.dim(0).extent(), channels = packed.dim(1).extent();
-    const Expr outputs = turned ? source.dim(0).extent() / 9 : source.dim(1).extent();
+    const Expr outputs = turned ? source.dim(0).extent() / taps : source.dim(1).extent();
     blocks = RDom({{0, kLanes},
-                   {0, kElements},
+                   {0, form.windows * form.windows},
                    {0, kLanes},
                    {0, rows / kLanes},
                    {0, (channels + kLanes - 1) / kLanes}},
@@ -152,7 +153,7 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
     const auto first_channel = [&](const Expr& block) {
       return min(block * kLanes, channels - kLanes);
     };
-    filters.define(turned, winograd::form_of(form).filter,
+    filters.define(turned, form,
                    [this](const Expr& tap, const Expr& row) { return source(tap, row, g); },
                    min(o * rows, outputs - rows) + jo * kLanes, first_channel(co), {jo, co, o, g});
     packed(j, c, e, o, g) = undef<float>();

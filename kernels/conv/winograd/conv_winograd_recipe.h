@@ -1,5 +1,5 @@
-// Winograd's F(2x2, 3x3) for 3x3 convolutions. Without strides, with d a tile's 4x4 of x, two apart
-// from its neighbours', and w a window, its 2x2 results are
+// Winograd's F(2x2, 3x3) for 3x3 convolutions, and what is made of it for others. Without strides,
+// with d a tile's 4x4 of x, two apart from its neighbours', and w a window, its 2x2 results are
 //
 //   A' [(G w G') .* (B' d B)] A
 //
@@ -37,6 +37,10 @@
 //        1  0  0        0  1 -1  0  0           0  1  0        0  0  0  0  1
 //        0  1  0                                0  0  1
 //
+// Windows of 5x5 are taken apart along each dimension too (Huang et al. 2020, "DWM: A Decomposable
+// Winograd Method for Convolution Acceleration"): their first three taps as above, the other two as
+// even taps are with a stride. A tile's 2x2 results take 6x6 of x and 49 products instead of 100.
+//
 // Needs Halide; stateless.
 #pragma once
 
@@ -50,7 +54,7 @@
 
 namespace ballast::kernels::winograd {
 
-constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile, and window
+constexpr int kSide = 4, kElements = kSide * kSide;  // of a transformed tile, and 3x3 window
 
 using Halide::Expr;
 using Halide::strict_float;
@@ -160,14 +164,43 @@ Expr gather_between(int i, const std::vector<Expr>& m) {
   return i < 2 ? strict_float(m[0] + m[1]) : strict_float(m[1] - m[2]);
 }
 
+// B' d, A' m and G w of windows of 5x5 (`fives`).
+inline Expr spread_fives(int i, const std::vector<Expr>& d) {
+  switch (i) {
+    case 4:
+      return strict_float(d[3] - d[4]);
+    case 5:
+      return d[4];
+    case 6:
+      return strict_float(d[4] - d[5]);
+    default:
+      return spread(i, d);
+  }
+}
+inline Expr gather_fives(int i, const std::vector<Expr>& m) {
+  return strict_float(gather(i, m) + strict_float(i == 0 ? m[4] + m[5] : m[5] - m[6]));
+}
+inline Expr filter_fives(int i, const std::vector<Expr>& w) {
+  switch (i) {
+    case 4:
+      return w[3];
+    case 5:
+      return strict_float(w[3] + w[4]);
+    case 6:
+      return w[4];
+    default:
+      return filter(i, w);
+  }
+}
+
 // A form and its transforms.
 struct Form : WinogradForm {
   Transform spread, gather, filter;
 
   // The element of the transformed windows that an element of the tiles is multiplied by.
   Expr of_window(const Expr& element) const {
-    if (side == kSide) return element;
-    return min(element / side, kSide - 1) * kSide + min(element % side, kSide - 1);
+    if (side == windows) return element;
+    return min(element / side, windows - 1) * windows + min(element % side, windows - 1);
   }
 };
 inline Form form_of(const std::string& name) {
@@ -179,6 +212,8 @@ inline Form form_of(const std::string& name) {
   if (name == kWinogradBetweenEven.name) {
     return {kWinogradBetweenEven, spread_between<0>, gather_between<0>, filter_apart};
   }
+  if (name == kWinogradFives.name)
+    return {kWinogradFives, spread_fives, gather_fives, filter_fives};
   return {kWinogradDense, spread, gather, filter};
 }
 

@@ -39,6 +39,23 @@ const Magnitudes kBetweenEven{
     kFilterApart,
     {{1, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 0, 0, 1}}};
 
+const Magnitudes kFives{kWinogradFives,
+                        {{1, 0, 1, 0, 0, 0},
+                         {0, 1, 1, 0, 0, 0},
+                         {0, 1, 1, 0, 0, 0},
+                         {0, 1, 0, 1, 0, 0},
+                         {0, 0, 0, 1, 1, 0},
+                         {0, 0, 0, 0, 1, 0},
+                         {0, 0, 0, 0, 1, 1}},
+                        {{1, 0, 0, 0, 0},
+                         {0.5, 0.5, 0.5, 0, 0},
+                         {0.5, 0.5, 0.5, 0, 0},
+                         {0, 0, 1, 0, 0},
+                         {0, 0, 0, 1, 0},
+                         {0, 0, 0, 1, 1},
+                         {0, 0, 0, 0, 1}},
+                        {{1, 0}, {1, 1}, {1, 1}, {0, 1}, {1, 0}, {1, 1}, {0, 1}}};
+
 // All of a transform of at(row, column), row by row.
 using Elements = std::vector<double>;
 template <class At>
@@ -81,7 +98,7 @@ OfTiles of_tiles(const Magnitudes& form, const ConvProblem& p, const std::vector
                           at / p.inputs % p.outputs * p.out_step + at % p.inputs * p.in_step +
                           p.first_tap;
     windows.push_back(transformed(form.filter, [&](int64_t i, int64_t j) {
-      return std::fabs(w[first + (i * 3 + j) * p.tap_step]);
+      return std::fabs(w[first + (i * p.kernel_w + j) * p.tap_step]);
     }));
   }
   const int64_t down = ceil_div(p.out_h, results), across = ceil_div(p.out_w, results);
@@ -161,9 +178,11 @@ HostTensor uneven_f32(const Shape& shape, int seed) {
   return f32(shape, values);
 }
 
-const Magnitudes& form_of(const ConvConfig& c) { return c.stride_h == 1 ? kDense : kApart; }
+const Magnitudes& form_of(const ConvConfig& c) {
+  return c.kernel_h == 5 ? kFives : c.stride_h == 1 ? kDense : kApart;
+}
 const Magnitudes& form_of_input_grad(const ConvConfig& c) {
-  return c.stride_h == 1 ? kDense : c.top % 2 == 1 ? kBetweenOdd : kBetweenEven;
+  return c.stride_h == 1 ? form_of(c) : c.top % 2 == 1 ? kBetweenOdd : kBetweenEven;
 }
 bool fits_deep(const ConvProblem& p) { return std::isfinite(winograd_deep_cycles(p)); }
 
@@ -192,7 +211,7 @@ void check_winograd(const ConvConfig& c,
     };
     check_y(plan_conv2d_winograd(c, {}), "y of ");
     check_dx(plan_conv2d_input_grad_winograd(c), "dx of ");
-    if (c.stride_h != 1) continue;
+    if (&form_of(c) != &kDense) continue;
     if (fits_deep(forward)) check_y(plan_winograd_deep(forward, {}), "deep y of ");
     if (fits_deep(backward)) check_dx(plan_winograd_deep(backward, {}), "deep dx of ");
     expect_near(run_plan(plan_conv2d_weight_grad_winograd(c), {dy, x}, w.type).as<float>(),
@@ -207,6 +226,7 @@ TEST(ConvWinograd, Small) {
   check_winograd(make({1, 32, 3, 9}, 32, 3, 1, 1));   // an odd row and column
   check_winograd(make({1, 64, 5, 4}, 64, 3, 1, 1));   // both ways
   check_winograd(make({1, 32, 7, 17}, 32, 3, 2, 1));  // with a stride
+  check_winograd(make({1, 32, 4, 7}, 32, 5, 1, 2));   // windows of 5x5
 }
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
@@ -227,6 +247,8 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
   check(make({3, 40, 14, 15}, 64, 3, 2, 1));
   check(make({2, 64, 9, 80}, 128, 3, 2, 2, 1, 2));
   check(make({3, 64, 7, 7}, 64, 3, 2, 1));  // blocks of samples
+  check(make({2, 33, 9, 19}, 64, 5, 1, 2));
+  check(make({3, 64, 8, 6}, 67, 5, 1, 1));
   for (int64_t stride : {1, 2}) {
     ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3, stride);
     lopsided.top = stride, lopsided.right = 2;
@@ -252,7 +274,10 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
     EXPECT_FALSE(is_winograd(make({8, 256, 14, 14}, 512, 3, 2, 1)));  // a seventh and more is empty
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 3, 1)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
-    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 1, 2)));
+    EXPECT_TRUE(is_winograd(make({8, 64, 14, 14}, 64, 5, 1, 2)));
+    EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 14, 14}, 64, 5, 1, 2)));
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 2, 2)));
+    EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 7, 1, 3)));
     EXPECT_FALSE(is_winograd(make({8, 3, 56, 56}, 64, 3, 1, 1)));
     EXPECT_FALSE(is_winograd(make({8, 64, 3, 3}, 64, 3, 1, 1)));  // one tile and a half
   }
@@ -260,8 +285,11 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
 // What is not finite reaches its windows' results, and of others those of the same tiles at most.
 TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
-  for (const auto& [stride, which] : {std::pair{1, 0}, {1, 1}, {2, 0}, {2, 1}}) {
-    const ConvConfig c = make({1, 32, 10, 20}, 32, 3, stride, 1);
+  const ConvConfig all[] = {make({1, 32, 10, 20}, 32, 3, 1, 1), make({1, 32, 10, 20}, 32, 3, 2, 1),
+                            make({1, 32, 10, 20}, 32, 5, 1, 2)};
+  for (int at = 0; at < 6; ++at) {
+    const ConvConfig& c = all[at / 2];
+    const int which = at % 2;
     std::vector<std::vector<float>> operands = {random_f32(x_shape(c), 1).as<float>(),
                                                 random_f32(w_shape(c), 2).as<float>()};
     std::vector<float>& marked = operands[which];
@@ -275,7 +303,7 @@ TEST(ConvWinogradLarge, WhatIsNotFiniteStaysInItsTiles) {
     y.may_be_nan = of_tiles(form_of(c), forward_problem(c), x, w).may_be_nan;
     const auto got = run_plan(plan_conv2d_winograd(c, {}), {f32(x_shape(c), x), f32(w_shape(c), w)},
                               TensorType{DType::kF32, y_shape(c)});
-    expect_marks(got.as<float>(), y, fmt::format("operand {}", which));
+    expect_marks(got.as<float>(), y, fmt::format("{} operand {}", name_of(c), which));
   }
 }
 

@@ -1,6 +1,6 @@
 foreach(tile 6x4 12x2 6x1)
   ballast_sizes(${tile} broadcasts vectors)
-  foreach(form dense apart between_odd between_even)
+  foreach(form dense apart between_odd between_even fives)
     ballast_kernel(conv_winograd_${tile}_${form} CLASSES cpu WIDE GENERATOR conv_winograd
                    PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
   endforeach()
@@ -19,7 +19,7 @@ foreach(tile 6x4 12x2 6x1)
   endif()
 endforeach()
 ballast_kernel(conv_winograd_inputs CLASSES cpu WIDE GENERATOR conv_winograd_inputs)
-foreach(form dense apart)  # towards x with strides windows are as forward
+foreach(form dense apart fives)  # towards x with strides windows are as forward
   ballast_kernel(conv_winograd_filters_${form} CLASSES cpu GENERATOR conv_winograd_filters
                  PARAMS form=${form})
   ballast_kernel(conv_winograd_filters_${form}_turned CLASSES cpu GENERATOR conv_winograd_filters
