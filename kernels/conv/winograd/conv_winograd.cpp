@@ -51,6 +51,8 @@ Cut cut_block(const ConvProblem& p, const Form& form, const ConvTile& tile, int6
   cut.tiles = ceil_div(samples * rows * columns, tile.broadcast);
   cut.blocks = ceil_div(rows_of_tiles(p, form), rows) * ceil_div(p.batch, samples);
   cut.channel_tiles = ceil_div(p.outputs, tile.lanes());
+  const ChannelParts parts = share_channels(cut.blocks * p.groups, cut.channel_tiles);
+  cut.parts = parts.count, cut.tiles_per_part = parts.tiles;
   // Measured on a Zen 4, which does one multiply-add of 16 lanes a cycle.
   constexpr double kOfVectorCopied = 6, kOfInputElement = 4, kOfElement = 2, kOfResult = 7,
                    kOfWeights = 450;
@@ -62,7 +64,7 @@ Cut cut_block(const ConvProblem& p, const Form& form, const ConvTile& tile, int6
   const double results =
       tiles * vectors * (elements * (double(p.inputs) + kOfElement) + of_tile * kOfResult);
   const double weights = double(cut.channel_tiles) * vectors * double(p.inputs) * kOfWeights;
-  const double block = input + double(cut.channel_tiles) * results;
+  const double block = double(cut.parts) * input + double(cut.channel_tiles) * results;
   cut.cycles = (double(cut.blocks) * block + weights) / double(p.batch);
   return cut;
 }
@@ -88,9 +90,6 @@ Cut cut_problem(const ConvProblem& p, const Form& form) {
       }
     }
   }
-  if (best.rows == 0) return best;
-  const ChannelParts parts = share_channels(best.blocks * p.groups, best.channel_tiles);
-  best.parts = parts.count, best.tiles_per_part = parts.tiles;
   return best;
 }
 
@@ -160,13 +159,8 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
   return recorder.finish(scratch);
 }
 
-// Forward, and towards the input.
-const Form& form_of(const ConvConfig& c) {
-  if (c.kernel_h == kWinogradFives.window) return kWinogradFives;
-  return c.stride_h == 1 ? kWinogradDense : kWinogradApart;
-}
 const Form& form_between(const ConvConfig& c) {
-  if (c.stride_h == 1) return form_of(c);
+  if (c.stride_h == 1) return winograd_form_of(c);
   return c.top % 2 == 1 ? kWinogradBetweenOdd : kWinogradBetweenEven;
 }
 bool has_dense_window(const ConvConfig& c) {
@@ -182,6 +176,15 @@ ConvProblem between_problem(const ConvConfig& c) {
 }
 
 }  // namespace
+
+const WinogradForm& winograd_form_of(const ConvConfig& c) {
+  if (c.kernel_h == kWinogradFives.window) return kWinogradFives;
+  return c.stride_h == 1 ? kWinogradDense : kWinogradApart;
+}
+
+bool has_winograd_form(const ConvConfig& c) {
+  return has_dense_window(c) || has_winograd_window(c, 2);
+}
 
 bool has_winograd_window(const ConvConfig& c, int64_t stride, int64_t taps) {
   return c.kernel_h == taps && c.kernel_w == taps && c.stride_h == stride && c.stride_w == stride &&
@@ -209,15 +212,15 @@ Operand winograd_results(uint32_t slot, const ConvProblem& p) {
 }
 
 bool is_winograd_faster(double cycles, const ConvConfig& c) {
-  constexpr double kOfPeak = 0.85, kMargin = 1.2;
+  constexpr double kOfPeak = 0.85;
+  const double margin = has_wide_registers() ? 1.05 : 1.2;
   const double products = double(c.in_channels / c.groups) * double(c.out_channels / c.groups) *
                           double(c.kernel_h * c.kernel_w) * double(c.out_h() * c.out_w());
-  return cycles * kMargin < products / kLanes / kOfPeak;
+  return cycles * margin < products / kLanes / kOfPeak;
 }
 
 bool is_winograd(const ConvConfig& c) {
-  return (has_dense_window(c) || has_winograd_window(c, 2)) &&
-         is_taken(c, forward_problem(c), form_of(c));
+  return has_winograd_form(c) && is_taken(c, forward_problem(c), winograd_form_of(c));
 }
 
 bool is_winograd_input_grad(const ConvConfig& c) {
@@ -227,7 +230,7 @@ bool is_winograd_input_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {
-  return plan_winograd(forward_problem(c), form_of(c), e);
+  return plan_winograd(forward_problem(c), winograd_form_of(c), e);
 }
 
 Plan plan_conv2d_input_grad_winograd(const ConvConfig& c) {

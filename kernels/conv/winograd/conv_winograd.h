@@ -36,9 +36,13 @@ constexpr WinogradForm kWinogradBetweenOdd{"between_odd", 2, 3, 5, 4, 3, 4, 84};
 constexpr WinogradForm kWinogradBetweenEven{"between_even", 2, 3, 5, 4, 3, 4, 84};
 constexpr WinogradForm kWinogradFives{"fives", 2, 6, 7, 2, 5, 7, 60};
 
+// The form of a convolution of its window and stride, forward and towards the weights.
+const WinogradForm& winograd_form_of(const ConvConfig& config);
 // Whether it is a square of so many taps with this stride and without dilation, of any extent but
 // 0.
 bool has_winograd_window(const ConvConfig& config, int64_t stride = 1, int64_t taps = 3);
+// Whether it has a window that there is a form for.
+bool has_winograd_form(const ConvConfig& config);
 // The register tiles that there are kernels for on this CPU: tiles of results by output channels.
 // The first is the weight gradient's too, of input channels by output channels.
 std::vector<ConvTile> winograd_tiles();

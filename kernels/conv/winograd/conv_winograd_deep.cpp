@@ -56,7 +56,7 @@ Cut cut_problem(const ConvProblem& p) {
     if (!fills_vectors(p, rows)) continue;
     for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
       if (samples * rows * columns_of(p) > kWinogradTiles) break;
-      if (!fits_places(p.out_w, p.in_w, rows, samples)) break;
+      if (!fits_places(kWinogradDense, p.out_w, p.in_w, rows, samples)) break;
       const Cut cut = cut_block(p, rows, samples);
       if (best.rows == 0 || cut.cycles < best.cycles) best = cut;
     }

@@ -144,6 +144,13 @@ inline Expr filter_apart(int i, const std::vector<Expr>& w) {
       return w[1];
   }
 }
+inline Expr gather_grad_apart(int i, const std::vector<Expr>& dy) {
+  return i < 3 ? gather_grad(i < 2 ? i : 3, dy) : dy[i - 3];
+}
+inline Expr filter_grad_apart(int i, const std::vector<Expr>& m) {
+  const int first = i == 0 ? 0 : i == 1 ? 3 : 1;
+  return strict_float(m[first] + m[first + 1]);
+}
 template <int kParity>
 Expr spread_between(int i, const std::vector<Expr>& d) {
   switch (i) {
@@ -193,9 +200,16 @@ inline Expr filter_fives(int i, const std::vector<Expr>& w) {
   }
 }
 
-// A form and its transforms.
+inline Expr gather_grad_fives(int i, const std::vector<Expr>& dy) {
+  return i < 4 ? gather_grad(i, dy) : gather_grad_apart(i - 4, dy);
+}
+inline Expr filter_grad_fives(int i, const std::vector<Expr>& m) {
+  return i < 3 ? filter_grad(i, m) : strict_float(m[i + 1] + m[i + 2]);
+}
+
+// A form and its transforms; towards the weights not of all.
 struct Form : WinogradForm {
-  Transform spread, gather, filter;
+  Transform spread, gather, filter, gather_grad = nullptr, filter_grad = nullptr;
 
   // The element of the transformed windows that an element of the tiles is multiplied by.
   Expr of_window(const Expr& element) const {
@@ -204,17 +218,21 @@ struct Form : WinogradForm {
   }
 };
 inline Form form_of(const std::string& name) {
-  if (name == kWinogradApart.name)
-    return {kWinogradApart, spread_apart, gather_apart, filter_apart};
+  if (name == kWinogradApart.name) {
+    return {kWinogradApart, spread_apart,      gather_apart,
+            filter_apart,   gather_grad_apart, filter_grad_apart};
+  }
   if (name == kWinogradBetweenOdd.name) {
     return {kWinogradBetweenOdd, spread_between<1>, gather_between<1>, filter_apart};
   }
   if (name == kWinogradBetweenEven.name) {
     return {kWinogradBetweenEven, spread_between<0>, gather_between<0>, filter_apart};
   }
-  if (name == kWinogradFives.name)
-    return {kWinogradFives, spread_fives, gather_fives, filter_fives};
-  return {kWinogradDense, spread, gather, filter};
+  if (name == kWinogradFives.name) {
+    return {kWinogradFives, spread_fives,      gather_fives,
+            filter_fives,   gather_grad_fives, filter_grad_fives};
+  }
+  return {kWinogradDense, spread, gather, filter, gather_grad, filter_grad};
 }
 
 // All of a transform of at(row, column), `side` rows and columns, to `results` of each: row by row.

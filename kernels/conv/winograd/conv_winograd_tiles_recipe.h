@@ -19,6 +19,7 @@ using Halide::Func, Halide::RDom, Halide::Var;
 // How results are cut into blocks of tiles: of `rows` rows of `samples` samples, which are more
 // than one where all rows are in a block. The last block may have fewer, or moves back.
 struct Blocks {
+  WinogradForm form;                         // of 2x2 results
   Expr width, height, batch, rows, samples;  // of results
   bool moves_back = false;
 
@@ -28,9 +29,9 @@ struct Blocks {
   // Where they are kept. Tiles of an element lie a little further from the next one's, or the 16
   // stores of a tile could be a multiple of 4 KiB apart and share a set of the nearest cache.
   Expr place(const Expr& element, const Expr& tile) const {
-    return Halide::unsafe_promise_clamped(element * (tiles() + 1) + tile, 0, kPlaces - 1);
+    return Halide::unsafe_promise_clamped(element * (tiles() + 1) + tile, 0, places() - 1);
   }
-  static constexpr int kPlaces = kElements * (kWinogradTiles + 1);
+  int places() const { return form.elements() * (form.most_tiles + 1); }
 
   Expr per_sample() const { return (all_rows() + rows - 1) / rows; }
   Expr first_row(const Expr& block) const {
@@ -51,10 +52,10 @@ struct Blocks {
 // transformed(channel, Blocks::place, key...) of a block, whose number is the key's last.
 class TransformedTiles {
  public:
-  // Patches of `side` pixels, the first of them `top` and `left` of the first result; planes are
-  // `width` wide.
+  // Patches of `side` pixels, `step` from one to the next, the first of them `top` and `left` of
+  // the first result; planes are `width` wide.
   struct Patches {
-    int side;
+    int side, step;
     Expr top, left, width;
     Transform transform;
   };
@@ -80,7 +81,7 @@ class TransformedTiles {
     using Halide::MemoryType;
     transformed.compute_at(level).store_in(MemoryType::Stack).never_partition_all();
     transformed.bound(c_, 0, vectors_ * kLanes).bound_storage(c_, channels);
-    transformed.bound_storage(f_, Blocks::kPlaces);
+    transformed.bound_storage(f_, blocks_.places());
     for (const Var& one : key_) transformed.bound_extent(one, 1);
     transformed.update()
         .allow_race_conditions()
@@ -103,9 +104,12 @@ class TransformedTiles {
 
   // Rows and columns of pixels that the patches of a block's sample cover, outside ones counted,
   // and the first row's number.
-  Expr rows() const { return 2 * blocks_.rows + patches_.side - 2; }
-  Expr columns() const { return 2 * blocks_.columns() + patches_.side - 2; }
-  Expr first_row() const { return blocks_.first_row(block()) * 2 - patches_.top; }
+  Expr covered(const Expr& tiles) const {
+    return patches_.step * tiles + patches_.side - patches_.step;
+  }
+  Expr rows() const { return covered(blocks_.rows); }
+  Expr columns() const { return covered(blocks_.columns()); }
+  Expr first_row() const { return blocks_.first_row(block()) * patches_.step - patches_.top; }
 
   // A block's samples are runs of whole rows. What is added to a pixel's number in its plane is its
   // place: 0 is zero.
@@ -147,7 +151,7 @@ class TransformedTiles {
 
   void transform() {
     tiles_ = RDom({{0, kLanes},
-                   {0, kElements},
+                   {0, blocks_.form.elements()},
                    {0, blocks_.columns()},
                    {0, blocks_.rows},
                    {0, blocks_.samples},
@@ -158,14 +162,16 @@ class TransformedTiles {
     tiles_.where(blocks_.first_row(block()) + row < blocks_.all_rows());
     tiles_.where(is_sample(sample));
     const auto pixel = [&](int y, int x) -> Expr {
-      const Expr at = place_(number_of(column * 2 + x, row * 2 + y, sample), block());
+      const Expr at =
+          place_(number_of(column * patches_.step + x, row * patches_.step + y, sample), block());
       return pixels_.turned(
           keyed<Expr>({lane, vector, Halide::unsafe_promise_clamped(at, 0, kWinogradPlaces - 1)}));
     };
     const Expr tile = (sample * blocks_.rows + row) * blocks_.columns() + column;
     transformed(keyed<Var>({c_, f_})) = Halide::undef<float>();
     transformed(keyed<Expr>({vector * kLanes + lane, blocks_.place(element, tile)})) =
-        mux(element, winograd::transformed(patches_.transform, kSide, patches_.side, pixel));
+        mux(element,
+            winograd::transformed(patches_.transform, blocks_.form.side, patches_.side, pixel));
   }
 
   template <class T>

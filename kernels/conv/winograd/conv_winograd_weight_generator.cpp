@@ -1,4 +1,4 @@
-// The weight gradient of 3x3 convolutions without strides on CPUs by Winograd's algorithm
+// The weight gradient of 3x3 and 5x5 convolutions on CPUs by Winograd's algorithm
 // (conv_winograd_recipe.h): per element of the transform a product over all tiles of x (read as
 // broadcast scalars) and dy (in vectors of 16 output channels). A chunk of the batch's blocks of
 // tiles adds up to one share of dw, which conv_weight_sum adds to the others.
@@ -15,11 +15,12 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-using winograd::Blocks, winograd::kElements, winograd::kSide, winograd::TransformedTiles;
+using winograd::Blocks, winograd::TransformedTiles;
 
 class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<std::string> form_name{"form", "dense"};
   GeneratorParam<int> broadcasts{"broadcasts", 6};  // input channels whose sums are in registers
   GeneratorParam<int> vectors{"vectors", 4};        // of output channels, likewise
 
@@ -32,29 +33,31 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
   Output<Buffer<float, 7>> sums{"sums"};
 
   void generate() {
-    const Blocks cut{width, height, in.dim(3).extent(), rows, samples};
+    const winograd::Form form = winograd::form_of(form_name);
+    const Blocks cut{form, width, height, in.dim(3).extent(), rows, samples};
     // Channels from `first` on; lanes beyond the last repeat it.
     const auto planes = [this](auto& tensor, const Expr& first) {
       const Expr last = tensor.dim(1).extent() - 1;
       return TurnedPixels::Source{tensor, tensor.dim(0).extent(), p / panels,
                                   [=](const Expr& lane) { return min(first + lane, last); }};
     };
-    x_tiles.define(cut, {kSide, top, left, in_width, winograd::spread},
+    x_tiles.define(cut, {form.patch, form.step, top, left, in_width, form.spread},
                    planes(in, b * block_channels() + x_tiles.vector() * kLanes), channel_vectors(),
                    {b, p, z});
-    dy_tiles.define(cut, {2, 0, 0, width, winograd::gather_grad},
+    dy_tiles.define(cut, {2, 2, 0, 0, width, form.gather_grad},
                     planes(dy, (p % panels * vectors + dy_tiles.vector()) * kLanes), vectors,
                     {p, z});
     multiply(cut);
-    const auto element = [&](int y, int x) { return product(l, v, c, y * kSide + x, b, p, k); };
+    const auto element = [&](int y, int x) { return product(l, v, c, y * form.side + x, b, p, k); };
     sums(l, v, j, c, b, p, k) =
-        mux(j, winograd::transformed(winograd::filter_grad, 3, kSide, element));
+        mux(j, winograd::transformed(form.filter_grad, form.window, form.side, element));
   }
 
   void schedule() {
+    const winograd::Form form = winograd::form_of(form_name);
     set_mins(in, dy);
     set_panel_layout(sums, vectors);
-    sums.dim(2).set_bounds(0, 9);
+    sums.dim(2).set_bounds(0, form.window * form.window);
     Func(sums)
         .reorder(l, j, v, c, b, p, k)
         .vectorize(l)
@@ -77,7 +80,7 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
     for (Func func : {product, sum}) {
       func.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(b, 1).bound_extent(p, 1);
     }
-    product.bound(e, 0, kElements).bound_extent(k, 1);
+    product.bound(e, 0, form.elements()).bound_extent(k, 1);
     sum.bound_extent(e, 1).bound_extent(z, 1);
 
     const LoopLevel block(product, which);

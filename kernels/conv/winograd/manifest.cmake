@@ -5,8 +5,11 @@ foreach(tile 6x4 12x2 6x1)
                    PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
   endforeach()
   if(broadcasts EQUAL 6)
-    ballast_kernel(conv_winograd_weight_${tile} CLASSES cpu WIDE GENERATOR conv_winograd_weight
-                   PARAMS broadcasts=${broadcasts} vectors=${vectors})
+    foreach(form dense apart fives)
+      ballast_kernel(conv_winograd_weight_${tile}_${form} CLASSES cpu WIDE
+                     GENERATOR conv_winograd_weight
+                     PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
+    endforeach()
     foreach(turned "" _turned)
       set(is_turned false)
       if(turned)
