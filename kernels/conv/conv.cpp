@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/depthwise/conv_depth.h"
+#include "kernels/conv/depthwise/conv_depth_couples.h"
 #include "kernels/conv/depthwise/conv_depth_phases.h"
 #include "kernels/conv/depthwise/conv_rows.h"
 #include "kernels/conv/gpu/conv_blocks.h"
@@ -252,6 +253,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   }
   if (is_cpu) {
     if (is_planes_input_grad(c)) return plan_conv2d_input_grad_planes(c);
+    if (is_couples_input_grad(c)) return plan_conv2d_input_grad_couples(c);
     if (is_depth_phases_input_grad(c)) return plan_conv2d_input_grad_depth_phases(c);
     if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);

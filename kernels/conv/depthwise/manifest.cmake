@@ -88,6 +88,8 @@ foreach(side 6 7 8)
                  GENERATOR conv_depth_weight_pairs PARAMS side=${side})
 endforeach()
 foreach(lanes 8 16)
+  ballast_kernel(conv_depth_couples_${lanes} CLASSES cpu WIDE GENERATOR conv_depth_couples
+                 PARAMS lanes=${lanes})
   foreach(kernel conv_depth_halves conv_depth_halves_grad conv_depth_halves_weight)
     ballast_kernel(${kernel}_${lanes} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS lanes=${lanes})
   endforeach()
