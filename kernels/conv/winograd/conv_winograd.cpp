@@ -135,9 +135,8 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
   const bool is_turned = p.tap_step < 0;
   const int64_t in_row = is_turned ? p.outputs : p.inputs,
                 source_rows = is_turned ? p.inputs : p.outputs, row = in_row * p.window();
-  const Form& of_windows = form.side == kWinogradApart.side ? kWinogradApart : form;
   recorder.call(
-      fmt::format("conv_winograd_filters_{}{}", of_windows.name, is_turned ? "_turned" : ""),
+      fmt::format("conv_winograd_filters_{}{}", form.of_windows, is_turned ? "_turned" : ""),
       DeviceClass::kCpu,
       {dense_operand(1, DType::kF32, {p.groups, source_rows, row}),
        dense_operand(packed, DType::kF32,
@@ -161,17 +160,18 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
 
 const Form& form_between(const ConvConfig& c) {
   if (c.stride_h == 1) return winograd_form_of(c);
+  if (c.kernel_h == kWinogradFours.window) return kWinogradBetweenFours;
   return c.top % 2 == 1 ? kWinogradBetweenOdd : kWinogradBetweenEven;
 }
 bool has_dense_window(const ConvConfig& c) {
   return has_winograd_window(c) || has_winograd_window(c, 1, kWinogradFives.window);
 }
 
-// The gradient towards the input, with a stride of 2 of padding of up to 2: tiles begin with dy, or
-// a pixel before.
+// The gradient towards the input. With a stride of 2, tiles begin with dy or a pixel before.
 ConvProblem between_problem(const ConvConfig& c) {
   ConvProblem p = input_grad_problem(c);
-  if (c.stride_h == 2) p.top = c.top == 0, p.left = c.left == 0;
+  const int64_t most = c.kernel_h - kWinogradApart.window;  // of padding where they begin before
+  if (c.stride_h == 2) p.top = c.top <= most, p.left = c.left <= most;
   return p;
 }
 
@@ -179,11 +179,13 @@ ConvProblem between_problem(const ConvConfig& c) {
 
 const WinogradForm& winograd_form_of(const ConvConfig& c) {
   if (c.kernel_h == kWinogradFives.window) return kWinogradFives;
+  if (c.kernel_h == kWinogradFours.window) return kWinogradFours;
   return c.stride_h == 1 ? kWinogradDense : kWinogradApart;
 }
 
 bool has_winograd_form(const ConvConfig& c) {
-  return has_dense_window(c) || has_winograd_window(c, 2);
+  return has_dense_window(c) || has_winograd_window(c, 2) ||
+         has_winograd_window(c, 2, kWinogradFours.window);
 }
 
 bool has_winograd_window(const ConvConfig& c, int64_t stride, int64_t taps) {
@@ -226,7 +228,10 @@ bool is_winograd(const ConvConfig& c) {
 bool is_winograd_input_grad(const ConvConfig& c) {
   const bool is_apart =
       has_winograd_window(c, 2) && std::max(c.top, c.left) <= 2 && c.top % 2 == c.left % 2;
-  return (has_dense_window(c) || is_apart) && is_taken(c, between_problem(c), form_between(c));
+  const bool is_fours =
+      has_winograd_window(c, 2, kWinogradFours.window) && c.top == 1 && c.left == 1;
+  return (has_dense_window(c) || is_apart || is_fours) &&
+         is_taken(c, between_problem(c), form_between(c));
 }
 
 Plan plan_conv2d_winograd(const ConvConfig& c, const ConvEpilogue& e) {

@@ -1,4 +1,4 @@
-// 3x3 and 5x5 convolutions on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
+// 3x3, 4x4 and 5x5 convolutions on CPUs by Winograd's algorithm (conv_winograd_recipe.h).
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_filters_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_recipe.h"

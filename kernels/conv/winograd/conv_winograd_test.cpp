@@ -39,6 +39,22 @@ const Magnitudes kBetweenEven{
     kFilterApart,
     {{1, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 0, 0, 1}}};
 
+const Matrix kFilterFours{{1, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 1, 0},
+                          {0, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 0, 1}};
+const Magnitudes kFours{kWinogradFours,
+                        {{1, 0, 1, 0, 0, 0},
+                         {0, 0, 1, 0, 0, 0},
+                         {0, 0, 1, 0, 1, 0},
+                         {0, 1, 0, 1, 0, 0},
+                         {0, 0, 0, 1, 0, 0},
+                         {0, 0, 0, 1, 0, 1}},
+                        kFilterFours,
+                        {{1, 0}, {1, 1}, {0, 1}, {1, 0}, {1, 1}, {0, 1}}};
+const Magnitudes kBetweenFours{
+    kWinogradBetweenFours,
+    {{1, 1, 0, 0}, {0, 1, 0, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 0, 1, 0}, {0, 0, 1, 1}},
+    kFilterFours,
+    {{1, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 0, 1}}};
 const Magnitudes kFives{kWinogradFives,
                         {{1, 0, 1, 0, 0, 0},
                          {0, 1, 1, 0, 0, 0},
@@ -138,10 +154,13 @@ OfTiles of_tiles(const Magnitudes& form, const ConvProblem& p, const std::vector
 }
 
 const Magnitudes& form_of(const ConvConfig& c) {
-  return c.kernel_h == 5 ? kFives : c.stride_h == 1 ? kDense : kApart;
+  return c.kernel_h == 5 ? kFives : c.kernel_h == 4 ? kFours : c.stride_h == 1 ? kDense : kApart;
 }
 const Magnitudes& form_of_input_grad(const ConvConfig& c) {
-  return c.stride_h == 1 ? form_of(c) : c.top % 2 == 1 ? kBetweenOdd : kBetweenEven;
+  return c.stride_h == 1   ? form_of(c)
+         : c.kernel_h == 4 ? kBetweenFours
+         : c.top % 2 == 1  ? kBetweenOdd
+                           : kBetweenEven;
 }
 
 // The same by element of dw.
@@ -200,7 +219,9 @@ void check_winograd(const ConvConfig& c,
   const AllTotals totals(c, xv, wv, dyv);
   const ConvProblem forward = forward_problem(c);
   ConvProblem backward = input_grad_problem(c);
-  if (c.stride_h == 2) backward.top = c.top == 0, backward.left = c.left == 0;
+  if (c.stride_h == 2) {
+    backward.top = c.kernel_h == 4 || c.top == 0, backward.left = c.kernel_h == 4 || c.left == 0;
+  }
   const auto of_y = of_tiles(form_of(c), forward, xv, wv).magnitude,
              of_dx = of_tiles(form_of_input_grad(c), backward, dyv, wv).magnitude;
   for (int64_t which : registers) {
@@ -252,6 +273,7 @@ TEST(ConvWinogradLarge, ChannelsAndRows) {
   check(make({2, 64, 9, 80}, 128, 3, 2, 2, 1, 2));
   check(make({3, 64, 7, 7}, 64, 3, 2, 1));  // blocks of samples
   check(make({2, 33, 9, 19}, 64, 5, 1, 2));
+  check(make({2, 33, 12, 22}, 64, 4, 2, 1));
   check(make({3, 64, 8, 6}, 67, 5, 1, 1));
   for (int64_t stride : {1, 2}) {
     ConvConfig lopsided = make({1, 32, 8, 21}, 32, 3, stride);
@@ -280,6 +302,9 @@ TEST(ConvWinogradLarge, IsTakenWhereItIsFaster) {
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 3, 1)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 3, 1, 1, 2)));
     EXPECT_TRUE(is_winograd(make({8, 64, 14, 14}, 64, 5, 1, 2)));
+    EXPECT_TRUE(is_winograd(make({8, 64, 32, 32}, 128, 4, 2, 1)));
+    EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 32, 32}, 128, 4, 2, 1)));
+    EXPECT_FALSE(is_winograd_input_grad(make({8, 64, 32, 32}, 128, 4, 2, 0)));
     EXPECT_TRUE(is_winograd_input_grad(make({8, 64, 14, 14}, 64, 5, 1, 2)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 5, 2, 2)));
     EXPECT_FALSE(is_winograd(make({8, 64, 56, 56}, 64, 7, 1, 3)));

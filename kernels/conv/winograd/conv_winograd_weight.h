@@ -1,4 +1,4 @@
-// Plans the weight gradient of 3x3 and 5x5 convolutions by Winograd's algorithm for
+// Plans the weight gradient of 3x3, 4x4 and 5x5 convolutions by Winograd's algorithm for
 // CPU-class devices (conv_winograd_weight_generator.cpp).
 #pragma once
 

@@ -1,4 +1,4 @@
-// The weight gradient of 3x3 and 5x5 convolutions on CPUs by Winograd's algorithm
+// The weight gradient of 3x3, 4x4 and 5x5 convolutions on CPUs by Winograd's algorithm
 // (conv_winograd_recipe.h): per element of the transform a product over all tiles of x (read as
 // broadcast scalars) and dy (in vectors of 16 output channels). A chunk of the batch's blocks of
 // tiles adds up to one share of dw, which conv_weight_sum adds to the others.

@@ -1,11 +1,11 @@
 foreach(tile 6x4 12x2 6x1)
   ballast_sizes(${tile} broadcasts vectors)
-  foreach(form dense apart between_odd between_even fives)
+  foreach(form dense apart between_odd between_even fives fours between_fours)
     ballast_kernel(conv_winograd_${tile}_${form} CLASSES cpu WIDE GENERATOR conv_winograd
                    PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
   endforeach()
   if(broadcasts EQUAL 6)
-    foreach(form dense apart fives)
+    foreach(form dense apart fives fours)
       ballast_kernel(conv_winograd_weight_${tile}_${form} CLASSES cpu WIDE
                      GENERATOR conv_winograd_weight
                      PARAMS broadcasts=${broadcasts} vectors=${vectors} form=${form})
@@ -22,7 +22,7 @@ foreach(tile 6x4 12x2 6x1)
   endif()
 endforeach()
 ballast_kernel(conv_winograd_inputs CLASSES cpu WIDE GENERATOR conv_winograd_inputs)
-foreach(form dense apart fives)  # towards x with strides windows are as forward
+foreach(form dense apart fives fours)  # towards x with strides windows are as forward
   ballast_kernel(conv_winograd_filters_${form} CLASSES cpu GENERATOR conv_winograd_filters
                  PARAMS form=${form})
   ballast_kernel(conv_winograd_filters_${form}_turned CLASSES cpu GENERATOR conv_winograd_filters
