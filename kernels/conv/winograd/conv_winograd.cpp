@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 namespace ballast::kernels {
@@ -97,7 +98,7 @@ Cut cut_problem(const ConvProblem& p, const Form& form) {
 // the second cache keeps all of them transformed, and in tiles of one vector, which the estimate
 // takes to be as fast, only where much is gained.
 bool is_deep(const ConvProblem& p, const Form& form, const Cut& cut) {
-  if (form.name != kWinogradDense.name) return false;
+  if (std::string_view(form.name) != kWinogradDense.name) return false;
   constexpr int64_t kCachedFloats = 1 << 18;
   if (p.inputs * p.outputs * form.elements() <= kCachedFloats) return false;
   const double deep = winograd_deep_cycles(p) * (has_wide_registers() ? 1 : 1.15);
@@ -128,7 +129,7 @@ Plan plan_winograd(const ConvProblem& p, const Form& form, const ConvEpilogue& e
   const EpilogueOperands terms(e, {p.outputs, p.groups});
   Recorder recorder(kDirectAccess);
   Workspace scratch(terms.out + 1);
-  const int64_t elements = form.windows * form.windows, taps = p.inputs * elements,
+  const int64_t elements = form.window_elements(), taps = p.inputs * elements,
                 panel = taps * tile.lanes();
   const uint32_t packed = scratch.add_floats(p.groups * cut.channel_tiles * panel);
   // The gradient towards the input flips windows, which lie one after the other along its results.

@@ -1,45 +1,19 @@
 // Plans 3x3, 4x4 and 5x5 convolutions by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray
 // 2016) and what is made of it, for CPU-class devices: of 3x3 a tile of 2x2 results takes 16
-// multiplications per pair of channels instead of 36, with a stride of 2 (Yepez and Ko 2020) 25; of
-// 5x5 49 instead of 100, of 4x4 with a stride of 2 36 instead of 64 (Huang et al. 2020)
-// (conv_winograd_generator.cpp).
+// multiplications per pair of channels instead of 36, with a stride of 2 25; of 5x5 49 instead of
+// 100, of 4x4 with a stride of 2 36 instead of 64 (conv_winograd_generator.cpp).
 #pragma once
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_problem.h"
+#include "kernels/conv/winograd/conv_winograd_form.h"
 
 #include <vector>
 
 namespace ballast::kernels {
 
-constexpr int kWinogradTiles = 128;      // of results, of a work-group; gaps counted
-constexpr int kWinogradSpread = 262400;  // floats of their input, transformed
-
-// Along one dimension, a tile's numbers in a form of the algorithm (conv_winograd_recipe.h): of 3x3
-// without strides, with a stride of 2, and towards the input of one, of odd and of even padding; of
-// 5x5; of 4x4 with a stride of 2, and towards the input of padding 1.
-struct WinogradForm {
-  const char* name;
-  const char* of_windows;  // the form that transforms windows alike
-  int step;                // from its input to the next one's, even
-  int patch;               // pixels of its input
-  int side;                // elements of its transform
-  int results;
-  int window, windows;  // taps of a window, elements of its transform
-  int most_tiles;       // of a work-group
-
-  int elements() const { return side * side; }
-  // Further rows and columns that tiles read of each of two phases of the input.
-  int reach() const { return (patch - 1) / 2 - step / 2 + 1; }
-};
-constexpr WinogradForm kWinogradDense{"dense", "dense", 2, 4, 4, 2, 3, 4, kWinogradTiles};
-constexpr WinogradForm kWinogradApart{"apart", "apart", 4, 5, 5, 2, 3, 4, 96};
-constexpr WinogradForm kWinogradBetweenOdd{"between_odd", "apart", 2, 3, 5, 4, 3, 4, 84};
-constexpr WinogradForm kWinogradBetweenEven{"between_even", "apart", 2, 3, 5, 4, 3, 4, 84};
-constexpr WinogradForm kWinogradFives{"fives", "fives", 2, 6, 7, 2, 5, 7, 60};
-constexpr WinogradForm kWinogradFours{"fours", "fours", 4, 6, 6, 2, 4, 6, 60};
-constexpr WinogradForm kWinogradBetweenFours{"between_fours", "fours", 2, 4, 6, 4, 4, 6, 60};
+constexpr int kWinogradSpread = 262400;  // floats of the input of a work-group's tiles, transformed
 
 // The form of a convolution of its window and stride, forward and towards the weights.
 const WinogradForm& winograd_form_of(const ConvConfig& config);

@@ -55,7 +55,7 @@ Cut cut_problem(const ConvProblem& p) {
   for (int64_t rows = 1; rows <= all_rows; ++rows) {
     if (!fills_vectors(p, rows)) continue;
     for (int64_t samples = 1; samples <= (rows < all_rows ? 1 : p.batch); ++samples) {
-      if (samples * rows * columns_of(p) > kWinogradTiles) break;
+      if (samples * rows * columns_of(p) > kWinogradDense.most_tiles) break;
       if (!fits_places(kWinogradDense, p.out_w, p.in_w, rows, samples)) break;
       const Cut cut = cut_block(p, rows, samples);
       if (best.rows == 0 || cut.cycles < best.cycles) best = cut;

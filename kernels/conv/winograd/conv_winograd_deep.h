@@ -8,7 +8,7 @@
 
 namespace ballast::kernels {
 
-constexpr int kWinogradDeepTiles = 132;  // kWinogradTiles in whole register tiles
+constexpr int kWinogradDeepTiles = 132;  // those of a block in whole register tiles
 constexpr int kWinogradChunk = 128;      // channels whose windows a work-group keeps, transformed
 
 // Cycles per sample, as is_winograd_faster counts them; infinite where it is none.

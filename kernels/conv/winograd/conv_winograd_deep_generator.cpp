@@ -14,7 +14,8 @@ namespace ballast::kernels {
 namespace {
 
 using namespace Halide;
-using winograd::kElements, winograd::kSide;
+constexpr const WinogradForm& kForm = kWinogradDense;
+constexpr int kElements = kForm.elements();
 
 // B' d B of all tiles, with channels in the lanes, as conv_winograd_deep reads them.
 class ConvWinogradInputs : public Generator<ConvWinogradInputs> {
@@ -27,11 +28,10 @@ class ConvWinogradInputs : public Generator<ConvWinogradInputs> {
   Output<Buffer<float, 5>> spread{"spread"};  // (lane, tile, element, vector of all groups, block)
 
   void generate() {
-    const winograd::Blocks cut{kWinogradDense, width,   height, in.dim(3).extent(),
-                               rows,           samples, true};
+    const winograd::Blocks cut{kForm, width, height, in.dim(3).extent(), rows, samples, true};
     const Expr vectors = spread.dim(3).extent() / in.dim(2).extent(), first = p % vectors * kLanes,
                last = in.dim(1).extent() - 1;
-    tiles.define(cut, {kSide, 2, top, left, in_width, winograd::spread},
+    tiles.define(cut, {kForm.patch, kForm.step, top, left, in_width, winograd::spread(kForm)},
                  {in, in.dim(0).extent(), p / vectors,
                   [=](const Expr& lane) { return min(first + lane, last); }},
                  1, {p, b});

@@ -23,9 +23,10 @@ class TransformedFilters {
 
   // `source(tap, row)`: tap of all windows of a row of the weights. `output` and `channel` are the
   // first ones of the key's block.
-  void define(bool turned, const Form& form, const std::function<Expr(Expr tap, Expr row)>& source,
-              const Expr& output, const Expr& channel, const std::vector<Var>& key) {
-    turned_ = turned, form_ = form, key_ = key;
+  void define(bool turned, const WinogradForm& form,
+              const std::function<Expr(Expr tap, Expr row)>& source, const Expr& output,
+              const Expr& channel, const std::vector<Var>& key) {
+    turned_ = turned, form_ = &form, key_ = key;
     // The taps of 16 windows of 16 rows, of all rows side by side.
     Func block("block");
     block(keyed<Var>({l_, r_, b_})) = source(
@@ -47,11 +48,11 @@ class TransformedFilters {
   Expr element(const Expr& element, const Expr& lane, const Expr& channel,
                const std::vector<Expr>& key) const {
     const auto tap = [&](int row, int column) -> Expr {
-      const int at = row * form_.window + column;
+      const int at = row * form_->window + column;
       if (!turned_) return taps_(keyed<Expr>({lane, channel * taps() + at}, key));
       return windows_(keyed<Expr>({lane, channel, taps() - 1 - at}, key));
     };
-    return mux(element, transformed(form_.filter, form_.windows, form_.window, tap));
+    return mux(element, transformed(filter(*form_), form_->windows(), form_->window, tap));
   }
 
   // `level`: the loop over blocks.
@@ -66,7 +67,7 @@ class TransformedFilters {
   }
 
  private:
-  int taps() const { return form_.window * form_.window; }
+  int taps() const { return form_->window * form_->window; }
 
   template <class T>
   static std::vector<T> keyed(std::vector<T> first, const std::vector<T>& key) {
@@ -87,7 +88,7 @@ class TransformedFilters {
   }
 
   bool turned_ = false;
-  Form form_;
+  const WinogradForm* form_ = nullptr;
   Var l_{"filter_l"}, r_{"filter_r"}, b_{"filter_b"}, t_{"filter_t"};
   std::vector<Var> key_;
   Func taps_{"taps"}, windows_{"windows"};

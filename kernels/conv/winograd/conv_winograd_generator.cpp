@@ -92,8 +92,9 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
     };
     const Expr tile = (sample * rows + row) * columns() + first + lane;
     spread(f, p, g, n) = undef<float>();
-    spread(spread_at(element, channel) + tile, p, g, n) = mux(
-        element, winograd::transformed(form().spread, form().side, form().patch, element_of_tile));
+    spread(spread_at(element, channel) + tile, p, g, n) =
+        mux(element, winograd::transformed(winograd::spread(form()), form().side(), form().patch,
+                                           element_of_tile));
   }
 
   // From `first` + `shift` on, with an even shift those of two vectors that lie a multiple of two
@@ -115,7 +116,8 @@ class ConvWinograd : public WinogradGenerator<ConvWinograd> {
     sum(l, v, q, e, o, p, g, n, k) = 0.0f;
     sum(l, v, q, e, o, p, g, n, k) =
         fma_f32(spread(spread_at(e, channel) + q, p, g, n),
-                weights(v * kLanes + l, form().of_window(e) * channels + channel, tile_of(p, o), g),
+                weights(v * kLanes + l, winograd::window_of(form(), e) * channels + channel,
+                        tile_of(p, o), g),
                 sum(l, v, q, e, o, p, g, n, k));
     product(l, v, q, e, o, p, g, n) = sum(l, v, q, e, o, p, g, n, 0);
     product(l, v, q, e, o, p, g, n) =
@@ -138,12 +140,12 @@ class ConvWinogradFilters : public Generator<ConvWinogradFilters> {
 
   // In blocks of 16 x 16 windows, of which the last move inwards.
   void generate() {
-    const winograd::Form form = winograd::form_of(form_name);
+    const WinogradForm& form = winograd_form(form_name.value());
     const int taps = form.window * form.window;
     const Expr rows = packed.dim(0).extent(), channels = packed.dim(1).extent();
     const Expr outputs = turned ? source.dim(0).extent() / taps : source.dim(1).extent();
     blocks = RDom({{0, kLanes},
-                   {0, form.windows * form.windows},
+                   {0, form.window_elements()},
                    {0, kLanes},
                    {0, rows / kLanes},
                    {0, (channels + kLanes - 1) / kLanes}},

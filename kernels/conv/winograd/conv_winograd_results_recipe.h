@@ -34,7 +34,7 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
   Input<int> width{"width"}, height{"height"}, samples{"samples"}, chunk{"chunk"};
 
  protected:
-  winograd::Form form() const { return winograd::form_of(form_name); }
+  const WinogradForm& form() const { return winograd_form(form_name.value()); }
   int results() const { return form().results; }  // of a tile, along a side
   // A row's tiles, and a sample's rows of them.
   Expr columns() const { return (width + results() - 1) / results(); }
@@ -51,7 +51,7 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
 
   // Results as they lie in rows of whole tiles.
   void gather_results() {
-    const int side = form().side;
+    const int side = form().side();
     windows = Halide::RDom({{0, results()}, {0, results()}, {0, columns()}, {0, rows * samples}},
                            "windows");
     const Expr across = windows[0], down = windows[1], column = windows[2], row = windows[3];
@@ -60,8 +60,9 @@ class WinogradGenerator : public PlaneChannelsGenerator<Derived> {
     };
     const Expr at = ((row * results() + down) * columns() + column) * results() + across;
     gathered(l, v, f, o, p, g, n) = Halide::undef<float>();
-    gathered(l, v, at, o, p, g, n) = mux(
-        down * results() + across, winograd::transformed(form().gather, results(), side, element));
+    gathered(l, v, at, o, p, g, n) =
+        mux(down * results() + across,
+            winograd::transformed(winograd::gather(form()), results(), side, element));
   }
 
   // A block has at most `most_tiles`. A sample's rows of results lie one after the other: element x

@@ -171,7 +171,7 @@ class TransformedTiles {
     transformed(keyed<Var>({c_, f_})) = Halide::undef<float>();
     transformed(keyed<Expr>({vector * kLanes + lane, blocks_.place(element, tile)})) =
         mux(element,
-            winograd::transformed(patches_.transform, blocks_.form.side, patches_.side, pixel));
+            winograd::transformed(patches_.transform, blocks_.form.side(), patches_.side, pixel));
   }
 
   template <class T>

@@ -33,7 +33,7 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
   Output<Buffer<float, 7>> sums{"sums"};
 
   void generate() {
-    const winograd::Form form = winograd::form_of(form_name);
+    const WinogradForm& form = winograd_form(form_name.value());
     const Blocks cut{form, width, height, in.dim(3).extent(), rows, samples};
     // Channels from `first` on; lanes beyond the last repeat it.
     const auto planes = [this](auto& tensor, const Expr& first) {
@@ -41,20 +41,22 @@ class ConvWinogradWeight : public Generator<ConvWinogradWeight> {
       return TurnedPixels::Source{tensor, tensor.dim(0).extent(), p / panels,
                                   [=](const Expr& lane) { return min(first + lane, last); }};
     };
-    x_tiles.define(cut, {form.patch, form.step, top, left, in_width, form.spread},
+    x_tiles.define(cut, {form.patch, form.step, top, left, in_width, winograd::spread(form)},
                    planes(in, b * block_channels() + x_tiles.vector() * kLanes), channel_vectors(),
                    {b, p, z});
-    dy_tiles.define(cut, {2, 2, 0, 0, width, form.gather_grad},
+    dy_tiles.define(cut, {2, 2, 0, 0, width, winograd::gather_grad(form)},
                     planes(dy, (p % panels * vectors + dy_tiles.vector()) * kLanes), vectors,
                     {p, z});
     multiply(cut);
-    const auto element = [&](int y, int x) { return product(l, v, c, y * form.side + x, b, p, k); };
-    sums(l, v, j, c, b, p, k) =
-        mux(j, winograd::transformed(form.filter_grad, form.window, form.side, element));
+    const auto element = [&](int y, int x) {
+      return product(l, v, c, y * form.side() + x, b, p, k);
+    };
+    sums(l, v, j, c, b, p, k) = mux(
+        j, winograd::transformed(winograd::filter_grad(form), form.window, form.side(), element));
   }
 
   void schedule() {
-    const winograd::Form form = winograd::form_of(form_name);
+    const WinogradForm& form = winograd_form(form_name.value());
     set_mins(in, dy);
     set_panel_layout(sums, vectors);
     sums.dim(2).set_bounds(0, form.window * form.window);
