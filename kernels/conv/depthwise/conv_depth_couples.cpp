@@ -35,9 +35,7 @@ Cut cut_rows(const ConvConfig& c) {
 }  // namespace
 
 bool is_couples_input_grad(const ConvConfig& c) {
-  return c.in_channels == c.groups && c.out_channels == c.groups &&
-         are_all(5, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
-         are_all(1, {c.dilation_h, c.dilation_w}) && are_all(0, {c.height % 2, c.width % 2}) &&
+  return is_two_apart(c, 5) && are_all(0, {c.height % 2, c.width % 2}) &&
          std::max(c.top, c.left) <= kReach && shorter_row(c) >= kLanes / 2 && c.out_h() > 0 &&
          cut_rows(c).rows > 0 && !is_in_place(c);
 }
@@ -49,8 +47,7 @@ Plan plan_conv2d_input_grad_couples(const ConvConfig& c) {
       fmt::format("conv_depth_couples_{}", lanes_of(c)), DeviceClass::kCpu,
       {number(c.width), number(c.out_w()), number(c.top), number(c.left), number(cut.rows),
        number((cut.rows + kReach) * cut.pitch), number(cut.pitch), number(planes_of_group(c, 1)),
-       dense_operand(0, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()}), windows(1, c),
-       flat_planes(2, c)});
+       flat_results(0, c), windows(1, c), flat_planes(2, c)});
   return recorder.finish();
 }
 

@@ -78,9 +78,7 @@ bool has_square_weights(const ConvConfig& c) {
 
 // For conv_depth_halves.
 bool is_halved(const ConvConfig& c) {
-  return c.in_channels == c.groups && c.out_channels == c.groups &&
-         are_all(3, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
-         are_all(1, {c.dilation_h, c.dilation_w, c.top, c.left}) &&
+  return is_two_apart(c, 3) && are_all(1, {c.top, c.left}) &&
          are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
          c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kLanes / 2;
 }
@@ -89,15 +87,9 @@ bool is_halved(const ConvConfig& c) {
 bool is_halved_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {7, 8, 14, 16};
   const int64_t side = c.out_w(), reach = c.kernel_w / 2;
-  return has_wide_registers() && c.in_channels == c.groups && c.out_channels == c.groups &&
-         (c.kernel_w == 3 || c.kernel_w == 5) && c.kernel_h == c.kernel_w &&
-         are_all(2, {c.stride_h, c.stride_w}) && are_all(1, {c.dilation_h, c.dilation_w}) &&
+  return has_wide_registers() && (is_two_apart(c, 3) || is_two_apart(c, 5)) &&
          are_all(reach, {c.top, c.left}) && are_all(2 * side, {c.height, c.width}) &&
          c.out_h() == side && std::count(std::begin(kSides), std::end(kSides), side) > 0;
-}
-
-Operand flat_results(uint32_t slot, const ConvConfig& c) {
-  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
 }
 
 // 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that

@@ -19,6 +19,12 @@ bool is_same(const ConvConfig& c, int64_t window) {
 
 bool has_one_channel(const ConvConfig& c) { return c.in_channels == c.groups; }
 
+bool is_two_apart(const ConvConfig& c, int64_t window) {
+  return c.in_channels == c.groups && c.out_channels == c.groups &&
+         are_all(window, {c.kernel_h, c.kernel_w}) && are_all(2, {c.stride_h, c.stride_w}) &&
+         are_all(1, {c.dilation_h, c.dilation_w});
+}
+
 int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
   constexpr int64_t kMost = 64, kGroups = 32;
   const int64_t all = c.batch * c.groups * blocks;
@@ -29,6 +35,10 @@ int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
 
 Operand flat_planes(uint32_t slot, const ConvConfig& c) {
   return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.height * c.width});
+}
+
+Operand flat_results(uint32_t slot, const ConvConfig& c) {
+  return dense_operand(slot, DType::kF32, {c.batch, c.groups, c.out_h() * c.out_w()});
 }
 
 Operand channel_planes(uint32_t slot, const ConvConfig& c) {

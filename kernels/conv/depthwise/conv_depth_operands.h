@@ -16,6 +16,9 @@ bool is_step(const ConvConfig& c, int64_t window);
 // The same with results of the size of x; dx of one is one.
 bool is_same(const ConvConfig& c, int64_t window);
 bool has_one_channel(const ConvConfig& c);  // to a group, of x
+// A square window with strides of 2 and without dilation, of one channel of x and one of y to a
+// group.
+bool is_two_apart(const ConvConfig& c, int64_t window);
 
 // How many planes a work-group takes one after the other, of which each is `blocks` of its own: a
 // divisor of the channels that leaves enough groups to share.
@@ -24,6 +27,7 @@ int64_t planes_of_group(const ConvConfig& c, int64_t blocks);
 // x or what is like it, as (a plane's pixels, group, n); results likewise, with their channel of
 // the group behind the pixels.
 Operand flat_planes(uint32_t slot, const ConvConfig& c);
+Operand flat_results(uint32_t slot, const ConvConfig& c);  // of one channel to a group
 Operand channel_planes(uint32_t slot, const ConvConfig& c);
 // (kx, ky, channel of the group, group)
 Operand weights(uint32_t slot, const ConvConfig& c);

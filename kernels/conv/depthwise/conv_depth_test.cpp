@@ -64,13 +64,13 @@ TEST(ConvLarge, DepthwiseHalvedSquares) {
   }
 }
 
-// Towards the input the phases of one convolution.
 // dx of 5x5 two apart, by couples of pixels.
 TEST(ConvLarge, DepthwiseCouples) {
   for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
     const RegistersScope scope(registers);
     for (int64_t pad : {0, 1, 2}) check(make({2, 7, 12, 36}, 7, 5, 2, pad, 1, 7));
     check(make({1, 33, 6, 20}, 33, 5, 2, 2, 1, 33));
+    check(make({2, 7, 20, 36}, 7, 5, 2, 2, 1, 7));
     check(
         make({1, 3, 202, 150}, 3, 5, 2, 2, 1, 3));  // blocks of rows, of which the last moves back
     ConvConfig lopsided = make({2, 5, 10, 40}, 5, 5, 2, 1, 1, 5);
@@ -79,6 +79,7 @@ TEST(ConvLarge, DepthwiseCouples) {
   }
 }
 
+// Towards the input the phases of one convolution.
 TEST(ConvLarge, DepthwisePhases) {
   check(make({2, 7, 20, 36}, 7, 4, 2, 1, 1, 7));
   check(make({1, 4, 10, 48}, 4, 4, 2, 1, 1, 4));

@@ -168,11 +168,14 @@ bool has_dense_window(const ConvConfig& c) {
   return has_winograd_window(c) || has_winograd_window(c, 1, kWinogradFives.window);
 }
 
-// The gradient towards the input. With a stride of 2, tiles begin with dy or a pixel before.
+// The gradient towards the input. With a stride of 2, patches begin where the first tap of the
+// first run meets dy.
 ConvProblem between_problem(const ConvConfig& c) {
   ConvProblem p = input_grad_problem(c);
-  const int64_t most = c.kernel_h - kWinogradApart.window;  // of padding where they begin before
-  if (c.stride_h == 2) p.top = c.top <= most, p.left = c.left <= most;
+  if (c.stride_h == 1) return p;
+  const Form& form = form_between(c);
+  p.top = (form.window - 1 - form.runs[0].phase - c.top) / 2;
+  p.left = (form.window - 1 - form.runs[0].phase - c.left) / 2;
   return p;
 }
 

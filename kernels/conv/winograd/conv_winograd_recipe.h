@@ -84,13 +84,24 @@ inline Expr filter_grad(int taps, int i, const std::function<Expr(int)>& m) {
   return strict_float(i == 0 ? m(0) + inner : inner + m(3));
 }
 
+// The run that element i of a form's belongs to, and which of the run's it is: of runs that have so
+// many.
+struct ElementOfRun {
+  WinogradRun run;
+  int i;
+};
+inline ElementOfRun element_of_run(const WinogradForm& form, int i,
+                                   int (WinogradRun::*count)() const) {
+  const int first = (form.runs[0].*count)();
+  return i < first ? ElementOfRun{form.runs[0], i} : ElementOfRun{form.runs[1], i - first};
+}
+
 // Of vectors of a form: B' d, A' m, G w, A dy and G' m.
 inline Transform spread(const WinogradForm& form) {
   return [=](int i, const std::vector<Expr>& d) {
-    const bool is_second = i >= form.runs[0].elements();
-    const WinogradRun& run = form.runs[is_second];
-    return spread(run.taps, is_second ? i - form.runs[0].elements() : i,
-                  [&](int k) { return d[run.first_pixel + k * run.pixel_step]; });
+    const auto [run, own] = element_of_run(form, i, &WinogradRun::elements);
+    const int first = run.first_pixel, step = run.pixel_step;
+    return spread(run.taps, own, [&](int k) { return d[first + k * step]; });
   };
 }
 inline Transform gather(const WinogradForm& form) {
@@ -108,17 +119,15 @@ inline Transform gather(const WinogradForm& form) {
 }
 inline Transform filter(const WinogradForm& form) {
   return [=](int i, const std::vector<Expr>& w) {
-    const bool is_second = i >= form.runs[0].windows();
-    const WinogradRun& run = form.runs[is_second];
-    return filter(run.taps, is_second ? i - form.runs[0].windows() : i,
-                  [&](int k) { return w[run.first_tap + k * run.tap_step]; });
+    const auto [run, own] = element_of_run(form, i, &WinogradRun::windows);
+    const int first = run.first_tap, step = run.tap_step;
+    return filter(run.taps, own, [&](int k) { return w[first + k * step]; });
   };
 }
 inline Transform gather_grad(const WinogradForm& form) {
   return [=](int i, const std::vector<Expr>& dy) {
-    const bool is_second = i >= form.runs[0].elements();
-    return gather_grad(form.runs[is_second].taps, is_second ? i - form.runs[0].elements() : i,
-                       [&](int k) { return dy[k]; });
+    const auto [run, own] = element_of_run(form, i, &WinogradRun::elements);
+    return gather_grad(run.taps, own, [&](int k) { return dy[k]; });
   };
 }
 inline Transform filter_grad(const WinogradForm& form) {
