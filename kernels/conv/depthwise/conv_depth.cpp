@@ -164,7 +164,8 @@ bool is_depthwise(const ConvConfig& c) {
 
 bool is_depthwise_input_grad(const ConvConfig& c) {
   const bool has_one_output = c.out_channels == c.groups;
-  if ((has_one_output && (is_in_place(c) || is_of_blocks(c))) || is_turned(c)) return true;
+  if (has_one_output && (is_in_place_input_grad(c) || is_of_blocks(c))) return true;
+  if (is_turned(c)) return true;
   const Reversed r = reversed(c);
   return has_one_channel(c) && has_one_output && c.out_w() >= kVector && c.width >= kVector &&
          r.top >= 0 && r.left >= 0 && r.blocks.rows > 0;
@@ -199,7 +200,7 @@ Plan plan_conv2d_depthwise(const ConvConfig& c, const ConvEpilogue& e) {
 
 Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
   if (is_of_blocks(c)) return plan_conv2d_input_grad_depth_blocks(c);
-  const bool in_place = is_in_place(c);
+  const bool in_place = is_in_place_input_grad(c);
   if (should_turn(c, in_place)) return plan_conv2d_input_grad_turned(c);
   if (in_place) return plan_conv2d_input_grad_in_place(c);
   if (const Lines lines = lines_of(c); lines.rows > 0) return plan_lines(c, {}, lines, true);

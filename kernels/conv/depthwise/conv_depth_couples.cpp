@@ -37,7 +37,7 @@ Cut cut_rows(const ConvConfig& c) {
 bool is_couples_input_grad(const ConvConfig& c) {
   return is_two_apart(c, 5) && are_all(0, {c.height % 2, c.width % 2}) &&
          std::max(c.top, c.left) <= kReach && shorter_row(c) >= kLanes / 2 && c.out_h() > 0 &&
-         cut_rows(c).rows > 0 && !is_in_place(c);
+         cut_rows(c).rows > 0 && !is_in_place_input_grad(c);
 }
 
 Plan plan_conv2d_input_grad_couples(const ConvConfig& c) {

@@ -1,6 +1,7 @@
 // Depthwise 3x3 of stride 2 behind a zero in front of each row and column, on CPUs, where planes
 // have an even number of rows and columns, so that windows end with them: nothing is copied, and no
-// zeros are multiplied but those at two edges. y and dx have the bits of conv_depth.
+// zeros are multiplied but those at two edges. Or 5x5 behind two zeros and before one, y only. y
+// and dx have the bits of conv_depth.
 //
 //   conv_depth_halves         y: pixels of a row are parted into even and odd ones
 //   conv_depth_halves_grad    dx: even and odd pixels from 1, 2, 2 or 4 taps, laid in order
@@ -21,16 +22,21 @@ namespace {
 
 using namespace Halide;
 
-constexpr int kWindow = 3, kTaps = kWindow * kWindow, kRows = kDepthRows;
+constexpr int kRows = kDepthRows;
 
 template <class Derived>
 class HalvesGenerator : public Generator<Derived> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> lanes_of_vector{"lanes", 16};
+  GeneratorParam<int> window{"window", 3};  // rows and columns of it: 3 or 5
 
  protected:
   int lane_count() const { return lanes_of_vector; }
+  int across() const { return window; }
+  int reach() const { return across() / 2; }
+  int taps() const { return across() * across(); }
+  int seen_rows() const { return 2 * (kRows - 1) + across(); }  // by the windows of a group
 
   GeneratorInput<int> width{"width"};         // of y and dy: at least a vector
   GeneratorInput<Buffer<float, 3>> in{"in"};  // (a plane's pixels, g, n)
@@ -64,39 +70,49 @@ class HalvesGenerator : public Generator<Derived> {
     return take_lanes(value, value, lane_count(), [&](int lane) { return order_of(lane); });
   }
 
-  // What the windows of vector v see of x's row j, of those from one before group k's on, for
-  // `height` rows of results: at (l, kx, j, v, k, g, n).
+  // What the windows of vector v see of x's row j, of those that group k's see, for `height` rows
+  // of results: at (l, kx, j, v, k, g, n).
   Func see_rows(const Expr& height) {
-    const Expr at = place_of(v, k, j, height);
+    const int lanes = lane_count();
+    const Expr row = 2 * first_of(k, height) + j - reach(),
+               is_early = j<reach(), is_late = j> seen_rows() - reach(), last_row = 2 * height - 1;
+    const Expr from = select(is_early, max(row, 0), is_late, min(row, last_row), row),
+               at = from * (2 * width) + 2 * start_of(v);
     const auto here = [&](const Expr& place) {
       const Expr value = pixel(place, n);
-      return select(j == 0, select(k > 0, value, 0.0f), value);
+      return select(is_early, select(row >= 0, value, 0.0f), is_late,
+                    select(row <= last_row, value, 0.0f), value);
     };
-    const int lanes = lane_count();
-    const Expr low = here(at + l), high = here(at + lanes + l),
-               before = select(v > 0, here(max(at - 1, 0)), 0.0f);
+    const Expr low = here(at + l), high = here(at + lanes + l);
     const auto every_second = [&](const Expr& a, const Expr& b, int first) {
       return take_lanes(a, b, lanes, [&](int lane) { return 2 * order_of(lane) + first; });
     };
     const Expr even = every_second(low, high, 0), odd = every_second(low, high, 1);
-    Expr left = take_lanes(odd, before, lanes, [&](int lane) {
-      const int pixel = order_of(lane);
-      return pixel == 0 ? lanes : order_of(pixel - 1);
-    });
+    // Those one to the right or to the left, beside `next`.
+    const auto shifted = [&](const Expr& pixels, const Expr& next, int right) {
+      return take_lanes(pixels, next, lanes, [&](int lane) {
+        const int from = order_of(lane) + right;
+        return from < 0 || from >= lanes ? lanes : order_of(from);
+      });
+    };
+    const Expr has_before = v > 0, has_after = start_of(v) + lanes < width;
+    const auto before = [&](int apart) {  // where there is none, what exists in any case
+      return select(has_before, here(at - select(has_before, reach(), 0) + reach() - apart), 0.0f);
+    };
+    Expr left = shifted(odd, before(1), -1);
     if (has_halves()) {  // two loads and a shuffle where a row is before this one's
-      const Expr from = at - 1, first = select(v > 0 || l > 0, here(from + l), 0.0f);
-      left = select(j < 2, left, every_second(first, here(from + lanes + l), 0));
+      const Expr start = at - 1, first = select(has_before || l > 0, here(start + l), 0.0f);
+      left = select(j <= reach(), left, every_second(first, here(start + lanes + l), 0));
+    }
+    std::vector<Expr> columns{left, even, odd};
+    if (reach() > 1) {
+      const Expr after = here(at + 2 * lanes - select(has_after, 0, 1));
+      columns.insert(columns.begin(), shifted(even, before(2), -1));
+      columns.push_back(shifted(even, select(has_after, after, 0.0f), 1));
     }
     Func seen("seen");
-    seen(l, kx, j, v, k, g, n) = mux(kx, {left, even, odd});
+    seen(l, kx, j, v, k, g, n) = mux(kx, columns);
     return seen;
-  }
-
-  // Where row j of group `group` lies in its plane, from what a vector sees on.
-  Expr place_of(const Expr& vector, const Expr& group, const Expr& j, const Expr& height) {
-    const Expr first = 2 * first_of(group, height),
-               row = select(j == 0, max(first - 1, 0), first + j - 1);
-    return row * (2 * width) + 2 * start_of(vector);
   }
 
   // `value`, the nth of kAsking that ask for as much of x as a vector of a group sees of it, in the
@@ -117,7 +133,7 @@ class HalvesGenerator : public Generator<Derived> {
   void keep_rows(Func seen, const LoopLevel& level) {
     if (has_halves()) return;
     seen.compute_at(level).store_in(MemoryType::Register);
-    seen.bound_extent(l, lane_count()).bound(kx, 0, kWindow).bound(j, 0, 2 * kRows + 1);
+    seen.bound_extent(l, lane_count()).bound(kx, 0, across()).bound(j, 0, seen_rows());
     seen.vectorize(l).unroll(kx).unroll(j);
   }
 };
@@ -132,13 +148,20 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
   void generate() {
     const Expr height = out.dim(0).extent() / width;
     seen = see_rows(height);
-    Expr sum = 0.0f;
-    for (int tap = 0; tap < kTaps; ++tap) {
-      const int x = tap % kWindow, y = tap / kWindow;
-      sum = fma_f32(seen(l, x, 2 * i + y, v, k, g, n), weights(x, y, g), sum);
-      if (x == 1 && y > 0) sum = with_next(sum, 2 * i + y - 1, asked_by(v, k, height), n);
+    // A row of x after the other, each for the windows that see it: few registers.
+    at = RDom(0, reach() + 1, 0, seen_rows(), "at");
+    const Expr of = at.y / 2 - at.x, row = clamp(of, 0, kRows - 1), ky = at.y - 2 * of;
+    totals(l, i, v, k, g, n) = 0.0f;
+    const Expr old = totals(l, row, v, k, g, n);
+    Expr sum = old;
+    for (int x = 0; x < across(); ++x) {
+      sum = fma_f32(seen(l, x, at.y, v, k, g, n), weights(x, clamp(ky, 0, across() - 1), g), sum);
+      if (x == 1) {
+        sum = select(at.x == 0, with_next(sum, at.y, asked_by(v, k, height), n), sum);
+      }
     }
-    sums(l, i, v, k, g, n) = reordered(sum);
+    totals(l, row, v, k, g, n) = select(of >= 0 && of < kRows && ky < across(), sum, old);
+    sums(l, i, v, k, g, n) = reordered(totals(l, i, v, k, g, n));
     part = RDom({{0, lane_count()}, {0, kRows}, {0, vectors()}, {0, groups(height)}}, "part");
     const Expr place = unsafe_promise_clamped(
         (first_of(part[3], height) + part[1]) * width + start_of(part[2]) + part[0], 0,
@@ -153,9 +176,11 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     set_any_layout(weights);
     epilogue.set_layouts();
     epilogue.specialize(Func(out).update(), [this](Stage stage) { tile(stage); });
-    keep_rows(seen, LoopLevel(out, part[2]));
-    sums.compute_at(out, part[2]).store_in(MemoryType::Register);
-    sums.bound_extent(l, lane_count()).vectorize(l).bound(i, 0, kRows).unroll(i);
+    for (Func held : {totals, sums}) {
+      held.compute_at(out, part[2]).store_in(MemoryType::Register);
+      held.bound_extent(l, lane_count()).vectorize(l).bound(i, 0, kRows).unroll(i);
+    }
+    totals.update().reorder(l, at.x, at.y).vectorize(l).unroll(at.x).unroll(at.y);
   }
 
  private:
@@ -170,8 +195,8 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
   }
 
   Var f{"f"}, i{"i"}, gi{"gi"};
-  Func seen, sums{"sums"};
-  RDom part;
+  Func seen, totals{"totals"}, sums{"sums"};
+  RDom at, part;
 };
 
 class ConvDepthHalvesGrad : public HalvesGenerator<ConvDepthHalvesGrad> {
@@ -260,7 +285,7 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     given(l, i, v, k, g, n) = reordered(select(is_new, dy(place, g, n), 0.0f));
 
     // In order of the rows that are seen, which few registers hold.
-    part = RDom({{0, 2 * kRows + 1}, {0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}},
+    part = RDom({{0, seen_rows()}, {0, vectors()}, {0, groups(height)}, {0, dy.dim(2).extent()}},
                 "part");
     const Expr j = part[0], vector = part[1], group = part[2], image = part[3];
     // Beyond the plane comes that of the next image.
@@ -268,9 +293,9 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     const Expr is_beyond = asked >= plane, first = select(is_beyond, asked - plane, asked),
                next_image = image + select(is_beyond, 1, 0);
     std::vector<Expr> lane_sums;
-    sums(l, g) = Tuple(std::vector<Expr>(kTaps, 0.0f));
-    for (int tap = 0; tap < kTaps; ++tap) {
-      const int x = tap % kWindow, y = tap / kWindow;
+    sums(l, g) = Tuple(std::vector<Expr>(taps(), 0.0f));
+    for (int tap = 0; tap < taps(); ++tap) {
+      const int x = tap % across(), y = tap / across();
       const Expr old = sums(l, g)[tap], given_row = (j - y) / 2;
       Expr sum = fma_f32(seen(l, x, j, vector, group, g, image),
                          given(l, clamp(given_row, 0, kRows - 1), vector, group, g, image), old);
@@ -280,13 +305,13 @@ class ConvDepthHalvesWeight : public HalvesGenerator<ConvDepthHalvesWeight> {
     }
     sums(l, g) = Tuple(lane_sums);
     fold.emplace(sums, lane_count(), std::vector<Var>{g}, add_by_tap);
-    dw(kx, ky, g) = mux(ky * kWindow + kx, fold->total());
+    dw(kx, ky, g) = mux(ky * across() + kx, fold->total());
   }
 
   void schedule() {
     set_mins(in, dy);
     set_any_layout(dw);
-    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, kWindow);
+    for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, across());
     Func(dw).gpu_blocks(g).unroll(kx).unroll(ky).never_partition_all();
     fold->keep(dw, g);
     sums.store_in(MemoryType::Register);

@@ -77,10 +77,14 @@ bool has_square_weights(const ConvConfig& c) {
 }
 
 // For conv_depth_halves.
-bool is_halved(const ConvConfig& c) {
-  return is_two_apart(c, 3) && are_all(1, {c.top, c.left}) &&
+bool halves_planes(const ConvConfig& c, int64_t window, int64_t lanes) {
+  return is_two_apart(c, window) && are_all(window / 2, {c.top, c.left}) &&
          are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
-         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= kLanes / 2;
+         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= lanes;
+}
+bool is_halved(const ConvConfig& c) { return halves_planes(c, 3, kLanes / 2); }
+bool is_5x5_halved(const ConvConfig& c) {
+  return has_wide_registers() && halves_planes(c, 5, kLanes);
 }
 
 // For conv_depth_steps: of sides of results of which the manifest has kernels.
@@ -210,7 +214,8 @@ Plan plan_weight_steps(const ConvConfig& c) {
 
 std::string halves_kernel(const std::string& name, const ConvConfig& c) {
   const bool is_wide = has_wide_registers() && c.out_w() >= kLanes;
-  return fmt::format("{}_{}", name, is_wide ? kLanes : kLanes / 2);
+  const char* window = c.kernel_w == 5 ? "_5x5" : "";
+  return fmt::format("{}{}_{}", name, window, is_wide ? kLanes : kLanes / 2);
 }
 
 Plan plan_halves(const ConvConfig& c, const ConvEpilogue& e) {
@@ -280,9 +285,11 @@ Plan plan_weight_rows(const ConvConfig& c) {
 }  // namespace
 
 bool is_in_place(const ConvConfig& c, bool has_residual) {
-  return is_small_square(c) || is_halved_square(c) || is_halved(c) || is_5x5_of_rows(c) ||
-         reads_rows(c, has_residual);
+  return is_small_square(c) || is_halved_square(c) || is_halved(c) || is_5x5_halved(c) ||
+         is_5x5_of_rows(c) || reads_rows(c, has_residual);
 }
+
+bool is_in_place_input_grad(const ConvConfig& c) { return is_in_place(c) && !is_5x5_halved(c); }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
   return has_square_weights(c) || is_halved_square(c) || is_halved(c) || has_5x5_weights(c) ||
@@ -292,7 +299,7 @@ bool is_in_place_weight_grad(const ConvConfig& c) {
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
   if (is_small_square(c)) return plan_squares(c, e, false);
   if (is_halved_square(c)) return plan_steps(c, e);
-  return is_halved(c) ? plan_halves(c, e) : plan_rows(c, e, false);
+  return is_halved(c) || is_5x5_halved(c) ? plan_halves(c, e) : plan_rows(c, e, false);
 }
 
 Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {

@@ -84,7 +84,7 @@ bool is_depth_phases_input_grad(const ConvConfig& c) {
   if (c.in_channels != c.groups || c.out_channels != c.groups || c.dilation_h != 1 ||
       c.dilation_w != 1 || c.stride_w != 2 || c.stride_h > 2 || c.kernel_h * c.kernel_w <= 9 ||
       c.height % c.stride_h != 0 || c.width % 2 != 0 || c.width < 2 * kLanes ||
-      elements_of(y_shape(c)) == 0 || is_in_place(c)) {
+      elements_of(y_shape(c)) == 0 || is_in_place_input_grad(c)) {
     return false;
   }
   const Axis rows = rows_of(c), columns = columns_of(c);

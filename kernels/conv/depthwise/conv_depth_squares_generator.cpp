@@ -42,7 +42,7 @@ class ConvDepthSquares : public SquareResults<SquaresGenerator<ConvDepthSquares>
 class ConvDepthWeightSquares : public SquareWeights<SquaresGenerator<ConvDepthWeightSquares>> {
  public:
   void generate() {
-    start_sums();
+    start_sums(vectors());
     const RVar v = part.x, image = part.y;
     // Asks for the next image's, which are far from these.
     const auto with_next = [&](const Expr& value, const Func& tensor) {

@@ -196,10 +196,11 @@ class SquareWeights : public Base {
  protected:
   Halide::Var l{"l"}, g{"g"}, gi{"gi"}, n{"n"};
   Halide::Func lanes{"lanes"};
-  Halide::RDom part;  // vector of results, image
+  Halide::RDom part;  // step, image
 
-  void start_sums() {
-    part = Halide::RDom(0, this->vectors(), 0, in.dim(2).extent(), "part");
+  // In so many steps of a plane.
+  void start_sums(int steps) {
+    part = Halide::RDom(0, steps, 0, in.dim(2).extent(), "part");
     lanes(l, g) = Halide::Tuple(std::vector<Expr>(this->taps(), 0.0f));
   }
   Expr old_sum(int tap) { return lanes(l, g)[tap]; }

@@ -19,12 +19,14 @@ template <class Derived>
 class StepsGenerator : public SquaresGenerator<Derived> {
  protected:
   using Base = SquaresGenerator<Derived>;
+  using Base::across;
   using Base::column_of;
   using Base::lane_count;
   using Base::pitch;
   using Base::reach;
   using Base::row_of;
   using Base::rows;
+  using Base::shifted;
   using Base::side;
   using Base::vectors;
   using Base::zero;
@@ -33,69 +35,69 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   int pixels() const { return whole() * whole(); }
   int margin() const { return pitch() - side(); }  // lanes before a row
 
-  // value(vector) of vector `which`, where loops over vectors are unrolled.
-  Expr of_vector(const Expr& which, const std::function<Expr(int)>& value) const {
-    std::vector<Expr> values;
-    for (int vector = 0; vector < vectors(); ++vector) values.push_back(value(vector));
-    return mux(which, values);
+  // Rows of x are taken one after the other, each for all the taps that see it, as registers hold
+  // neither those that a vector of results sees nor all weights. Step t is the row that the first
+  // rows of the windows of vector 0 see first, and t rows on: of vector v, tap row t - apart() * v.
+  int apart() const { return 2 * rows(); }
+  int steps() const { return apart() * (vectors() - 1) + across(); }
+  int first_row() const { return 2 * row_of(0, 0) - reach(); }
+  // Whether tap row ky of vector v sees anything of what step t has.
+  Expr is_tap(const Expr& v, const Expr& ky, const Expr& t) const {
+    const Expr row = t + first_row();
+    return v >= 0 && v < vectors() && ky >= 0 && ky < across() && row > -apart() + 1 &&
+           row < whole();
   }
 
-  // What tap (kx, ky) sees of x from lane l of vector v of results; undefined where it sees
-  // nothing. x_at(place): a vector of x. Lanes before a row are zero only where they are `cleared`.
-  Expr seen(int v, int kx, int ky, bool is_cleared, const Var& l,
-            const std::function<Expr(int)>& x_at) const {
-    const int lanes = lane_count(), row = 2 * row_of(v, 0) + ky - reach();
-    const auto exists = [&](int which) { return which >= 0 && which < whole(); };
-    if (rows() == 1) {
-      if (!exists(row)) return {};
-      const int first = row * whole(), second = whole() - lanes;  // the last vector ends the row
-      return cleared(take_lanes(x_at(first), x_at(first + second), lanes,
-                                [&](int lane) {
-                                  const int at = column(lane, kx);
-                                  if (!is_seen(lane, kx)) return 0;
-                                  return at < lanes ? at : lanes + at - second;
-                                }),
-                     kx, is_cleared, l);
+  // What taps in column kx of windows see of step t, with zeros where they see nothing, in lanes
+  // before a row only where `is_cleared`. x_at(place): a vector of x.
+  Expr seen(const Expr& t, int kx, bool is_cleared, const Var& l,
+            const std::function<Expr(int)>& x_at) {
+    const int apart = kx - reach(), parity = std::abs(apart) % 2, right = (apart - parity) / 2;
+    std::vector<Expr> values;
+    for (int step = 0; step < steps(); ++step) {
+      values.push_back(every_second(step + first_row(), parity, l, x_at));
     }
-    // Each half of one of two rows; the last of x is read where it ends.
-    const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
-    const auto place = [&](int row, int lane) {
-      return row * whole() - start(row) + column(lane, kx);
-    };
-    const bool has_first = exists(row), has_second = exists(row + 2);
-    if (!has_first && !has_second) return {};
-    if (has_first != has_second) {
-      const int half = has_first ? 0 : 1, only = row + 2 * half;
-      return take_lanes(x_at(start(only)), Expr(0.0f), lanes, [&](int lane) {
-        return lane / pitch() == half && is_seen(lane, kx) ? place(only, lane) : zero();
-      });
-    }
-    return cleared(take_lanes(x_at(start(row)), x_at(start(row + 2)), lanes,
-                              [&](int lane) {
-                                const int half = lane / pitch();
-                                if (!is_seen(lane, kx)) return 0;
-                                return half * lanes + place(row + 2 * half, lane);
-                              }),
-                   kx, is_cleared, l);
+    Expr value = mux(t, values);
+    if (right != 0) value = shifted(after_margin(value, l), right);
+    return is_cleared ? after_margin(value, l) : value;
   }
 
  private:
-  // What column kx of the window in whose result a lane is sees.
-  int column(int lane, int kx) const { return 2 * column_of(lane) + kx - reach(); }
-  bool is_seen(int lane, int kx) const {
-    return column_of(lane) >= 0 && column(lane, kx) >= 0 && column(lane, kx) < whole();
+  Expr after_margin(const Expr& value, const Var& l) const {
+    if (margin() == 0) return value;
+    const Expr lane = pitch() == lane_count() ? Expr(l) : l % pitch();
+    return select(lane >= margin(), value, 0.0f);
   }
 
-  // With zeros in lanes that see nothing.
-  Expr cleared(const Expr& value, int kx, bool is_cleared, const Var& l) const {
-    int first = is_cleared ? margin() : 0, last = pitch() - 1;
-    if (!is_seen(margin(), kx)) first = margin() + 1;
-    if (!is_seen(last, kx)) --last;
-    const Expr lane = pitch() == lane_count() ? Expr(l) : l % pitch();
-    Expr result = value;
-    if (first > 0) result = select(lane >= first, result, 0.0f);
-    if (last < pitch() - 1) result = select(lane <= last, result, 0.0f);
-    return result;
+  // Columns of row `row` of x from column `first` on, laid as those of results, or of this row and
+  // the second one after it, laid as two rows of results.
+  Expr every_second(int row, int first, const Var& l, const std::function<Expr(int)>& x_at) const {
+    const int lanes = lane_count();
+    const auto column = [&](int lane) { return std::max(2 * column_of(lane) + first, 0); };
+    const auto exists = [&](int which) { return which >= 0 && which < whole(); };
+    if (rows() == 1) {
+      if (!exists(row)) return 0.0f;
+      const int second = whole() - lanes;  // the last vector ends the row
+      return take_lanes(x_at(row * whole()), x_at(row * whole() + second), lanes, [&](int lane) {
+        const int at = column(lane);
+        return at < lanes ? at : lanes + at - second;
+      });
+    }
+    // The last row of x is read where it ends.
+    const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
+    const auto place = [&](int row, int lane) { return row * whole() - start(row) + column(lane); };
+    const bool has_first = exists(row), has_second = exists(row + 2);
+    if (!has_first && !has_second) return 0.0f;
+    if (has_first != has_second) {
+      const int half = has_first ? 0 : 1, only = row + 2 * half;
+      return take_lanes(x_at(start(only)), Expr(0.0f), lanes, [&](int lane) {
+        return lane / pitch() == half && column_of(lane) >= 0 ? place(only, lane) : zero();
+      });
+    }
+    return take_lanes(x_at(start(row)), x_at(start(row + 2)), lanes, [&](int lane) {
+      const int half = lane / pitch();
+      return half * lanes + place(row + 2 * half, lane);
+    });
   }
 };
 
@@ -105,19 +107,28 @@ class ConvDepthSteps : public SquareResults<StepsGenerator<ConvDepthSteps>> {
     const auto x_at = [&](int place) {
       return Expr(in(unsafe_promise_clamped(place + l, 0, pixels() - 1), g, n));
     };
-    sums(l, v, g, n) = of_vector(v, [&](int vector) {
-      Expr sum = 0.0f;
-      for (int tap = 0; tap < taps(); ++tap) {
-        const int kx = tap % across(), ky = tap / across();
-        const Expr x = seen(vector, kx, ky, false, l, x_at);
-        if (x.defined()) sum = fma_f32(x, windows.weight(across(), kx, ky, {g}), sum);
-      }
-      return sum;
-    });
+    const int windows_of_step = (across() + apart() - 1) / apart();
+    at = RDom(0, windows_of_step, 0, steps(), "at");
+    const Expr vector = at.y / apart() - at.x, ky = at.y - apart() * vector,
+               of = clamp(vector, 0, vectors() - 1);
+    sums(l, v, g, n) = 0.0f;
+    const Expr old = sums(l, of, g, n);
+    Expr sum = old;
+    for (int kx = 0; kx < across(); ++kx) {
+      sum = fma_f32(seen(at.y, kx, false, l, x_at),
+                    windows.weight(across(), kx, clamp(ky, 0, across() - 1), {g}), sum);
+    }
+    sums(l, of, g, n) = select(is_tap(vector, ky, at.y), sum, old);
     store_sums();
   }
 
-  void schedule() { schedule_sums(); }
+  void schedule() {
+    schedule_sums();
+    sums.update().reorder(l, at.x, at.y).vectorize(l).unroll(at.x).unroll(at.y);
+  }
+
+ private:
+  RDom at;
 };
 
 class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
@@ -220,19 +231,18 @@ class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
 class ConvDepthWeightSteps : public SquareWeights<StepsGenerator<ConvDepthWeightSteps>> {
  public:
   void generate() {
-    start_sums();
-    const RVar vector = part.x, image = part.y;
+    start_sums(steps());
+    const RVar step = part.x, image = part.y;
     const auto x_at = [&](int place) {
       return Expr(in(unsafe_promise_clamped(place + l, 0, pixels() - 1), g, image));
     };
-    const Expr given = with_pitch(l, vector, dy(place_of(vector, l), g, image));
     std::vector<Expr> sums;
     for (int tap = 0; tap < taps(); ++tap) {
-      const Expr old = old_sum(tap);
-      sums.push_back(of_vector(vector, [&](int which) {
-        const Expr x = seen(which, tap % across(), tap / across(), true, l, x_at);
-        return x.defined() ? fma_f32(x, given, old) : old;
-      }));
+      const int kx = tap % across(), ky = tap / across();
+      const Expr old = old_sum(tap), v = (step - ky) / apart(), of = clamp(v, 0, vectors() - 1),
+                 given = with_pitch(l, of, dy(place_of(of, l), g, image));
+      const Expr sum = fma_f32(seen(step, kx, true, l, x_at), given, old);
+      sums.push_back(select((step - ky) % apart() == 0 && is_tap(v, ky, step), sum, old));
     }
     store_sums(sums);
   }

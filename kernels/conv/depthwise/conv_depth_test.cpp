@@ -113,8 +113,10 @@ TEST(ConvLarge, DepthwiseHalves) {
     for (int64_t width : {16, 18, 30, 32, 46, 56, 112}) {
       check(make({2, 11, 8, width}, 11, 3, 2, 1, 1, 11));
       check(make({1, 5, 14, width}, 5, 3, 2, 1, 1, 5));
+      check(make({2, 11, 8, width}, 11, 5, 2, 2, 1, 11));  // y with AVX-512
     }
   }
+  check(make({1, 3, 22, 94}, 3, 5, 2, 2, 1, 3));      // rows and vectors twice
   check(make({8, 48, 64, 128}, 48, 3, 2, 1, 1, 48));  // dx past the caches
 }
 

@@ -94,6 +94,8 @@ foreach(lanes 8 16)
     ballast_kernel(${kernel}_${lanes} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS lanes=${lanes})
   endforeach()
 endforeach()
+ballast_kernel(conv_depth_halves_5x5_16 CLASSES cpu WIDE GENERATOR conv_depth_halves
+               PARAMS window=5)
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(kernel depth depth_weight rows weight_rows)
   ballast_kernel(conv_${kernel} CLASSES cpu GENERATOR conv_${kernel})
