@@ -197,11 +197,10 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_cpu && is_picked(c)) return plan_conv2d_picked(c, e);
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);
   if (is_cpu && is_dilated(c, e)) return plan_conv2d_dilated(c, e);
-  if (is_product(c, e)) {
-    const bool is_staged = e.has_relu || e.has_residual;
-    const bool are_tiles = prefers_tiles && !are_streamed(c.batch * c.out_channels, c) &&
-                           has_small_planes(c) &&
-                           (is_staged || (!e.has_bias && !has_many_weights(c)));
+  if (is_product(device_class, c, e)) {
+    const bool are_tiles =
+        prefers_tiles && !are_streamed(c.batch * c.out_channels, c) && has_small_planes(c) &&
+        (e.has_residual || (!e.has_bias && !e.has_scale && !has_many_weights(c)));
     return are_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_product(device_class, c, e);
   }
   if (is_cpu) {
@@ -244,7 +243,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_cpu && is_plane_phases_input_grad(c)) {
     return plan_conv2d_input_grad_plane_phases(c);
   }
-  if (is_product(c)) {
+  if (is_product(device_class, c)) {
     const bool prefers_tiles = is_cpu && has_small_planes(c) &&
                                are_whole_tiles(c.in_channels / c.groups, c.height * c.width) &&
                                !are_streamed(c.batch * c.in_channels, c);
@@ -276,7 +275,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return is_cpu && are_patches_tiles(c) ? plan_conv2d_weight_grad_tiles(c)
                                           : plan_conv2d_weight_grad_patches(device_class, c);
   }
-  if (is_product(c)) {
+  if (is_product(device_class, c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, of up to 512
     // to as many, and in small planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower
     // (512 to 2048 channels of 7x7 on an Emerald Rapids 1.2 times, 96 to 576 of 10x10 1.2).

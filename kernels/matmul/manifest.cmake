@@ -25,8 +25,8 @@ foreach(rows 128 64 32)
     endforeach()
   endforeach()
 endforeach()
-# matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each; the first kind has an
-# epilogue. matmul_tile_of: the same in vectors of <lanes>.
+# matmul_tile(<rows> <vectors> <variant>...): one kernel of the tile for each, and if it is plain one
+# for layers; the first kind has an epilogue. matmul_tile_of: the same in vectors of <lanes>.
 set(matmul_epilogue "")
 set(matmul_plain plain=true)
 set(matmul_columns plain=true columns=true)
@@ -40,8 +40,12 @@ macro(matmul_tile_of rows vectors lanes)
   math(EXPR width "${lanes} * ${vectors}")
   foreach(variant IN ITEMS ${ARGN})
     string(REPLACE "_epilogue" "" name "matmul_${rows}x${width}_${variant}")
-    ballast_kernel(${name} CLASSES cpu WIDE GENERATOR matmul_tiles
-                   PARAMS rows=${rows} vectors=${vectors} lanes=${lanes} ${matmul_${variant}})
+    set(params rows=${rows} vectors=${vectors} lanes=${lanes} ${matmul_${variant}})
+    ballast_kernel(${name} CLASSES cpu WIDE GENERATOR matmul_tiles PARAMS ${params})
+    if("plain=true" IN_LIST params)
+      ballast_kernel(${name}_layer CLASSES cpu WIDE GENERATOR matmul_tiles
+                     PARAMS ${params} layer=true)
+    endif()
   endforeach()
 endmacro()
 matmul_tile(6 4 epilogue plain columns strided)

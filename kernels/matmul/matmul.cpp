@@ -45,7 +45,9 @@ std::vector<uint64_t> slot_bytes(const MatmulConfig& c, const MatmulSlots& slots
   };
   std::vector<uint64_t> bytes = {matrix(c.a_strides, c.m, c.k, &MatmulBatch::a),
                                  matrix(c.b_strides, c.k, c.n, &MatmulBatch::b)};
-  if (c.has_bias) bytes.push_back(c.n * sizeof(float));
+  for (const bool has : {c.has_scale, c.has_bias}) {
+    if (has) bytes.push_back(c.n * sizeof(float));
+  }
   const uint64_t result = matrix(c.c_strides, c.m, c.n, &MatmulBatch::c);
   bytes.resize(slots.output + 1, result);
   return bytes;
@@ -53,9 +55,9 @@ std::vector<uint64_t> slot_bytes(const MatmulConfig& c, const MatmulSlots& slots
 
 std::string problem_name(const MatmulConfig& c) {
   std::string name =
-      fmt::format("matmul {} {}x{}x{} {}{} bias {} {} residual {}", name_of(c.dtype), c.m, c.n, c.k,
-                  c.transpose_a ? "T" : "N", c.transpose_b ? "T" : "N", c.has_bias, c.activation,
-                  c.has_residual);
+      fmt::format("matmul {} {}x{}x{} {}{} scale {} bias {} {} residual {}", name_of(c.dtype), c.m,
+                  c.n, c.k, c.transpose_a ? "T" : "N", c.transpose_b ? "T" : "N", c.has_scale,
+                  c.has_bias, c.activation, c.has_residual);
   for (const auto* strides : {&c.a_strides, &c.b_strides, &c.c_strides}) {
     if (*strides) name += fmt::format(" strides {} {}", (*strides)->row, (*strides)->column);
   }
@@ -122,7 +124,7 @@ Shape without_leading_ones(Shape shape) {
 }  // namespace
 
 bool has_epilogue(const MatmulConfig& config) {
-  return config.has_bias || config.has_residual || config.activation != "none";
+  return config.has_scale || config.has_bias || config.has_residual || config.activation != "none";
 }
 
 bool is_matmul_activation(const std::string& op) { return activation_number(op) > 0; }
@@ -146,9 +148,17 @@ MatmulSlots::MatmulSlots(const MatmulConfig& config, const FusedPointwise* chain
   uint32_t next = 2;
   of_chain = next;
   if (chain != nullptr) next += static_cast<uint32_t>(chain->inputs.size()) - 1;
+  if (config.has_scale) scale = next++;
   if (config.has_bias) bias = next++;
   if (config.has_residual || config.activation == "relu_grad") extra = next++;
   output = next;
+}
+
+bool takes_scale(DeviceClass device_class, const MatmulConfig& config) {
+  const bool has_others = config.has_residual || config.activation == "relu_grad";
+  const bool is_simple = config.activation == "none" || config.activation == "relu";
+  if (!config.has_bias || has_others || !is_simple || config.dtype != DType::kF32) return false;
+  return !matmul_choices(device_class, make_matmul_problem(config, MatmulSlots(config))).empty();
 }
 
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {

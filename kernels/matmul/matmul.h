@@ -22,7 +22,7 @@ struct MatmulBatch {
 };
 
 // C[M,N] = epilogue(op(A)[M,K] op(B)[K,N]); op(X) = X or X transposed.
-// epilogue(x) = activation(x + bias) + residual, each part where it is given.
+// epilogue(x) = activation(scale x + bias) + residual, each part where it is given.
 struct MatmulConfig {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -35,6 +35,7 @@ struct MatmulConfig {
   // Where op(A), op(B) and C are not dense matrices.
   std::optional<MatmulStrides> a_strides, b_strides, c_strides;
   DType dtype = DType::kF32;  // or i32, i64: sums wrap, and there is no epilogue
+  bool has_scale = false;  // scale[N], of each row, beside a bias and where takes_scale() says so
 };
 
 // The activations that a config may name (without "none" and "relu_grad"): unary pointwise ops.
@@ -42,9 +43,12 @@ bool is_matmul_activation(const std::string& op);
 // Throws, without an op's name in front, where the epilogue makes no sense or has no kernel.
 void check_epilogue(const MatmulConfig& config);
 
-// Slots: A, B, then bias, then residual or y, then C, all of one dtype. K = 0 gives zeros (through
-// the epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured instead of
-// estimated; all ways give the same bits.
+// Whether there is a kernel for a config with a scale.
+bool takes_scale(DeviceClass device_class, const MatmulConfig& config);
+
+// Slots: A, B, then scale, bias, then residual or y, then C, all of one dtype. K = 0 gives zeros
+// (through the epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured
+// instead of estimated; all ways give the same bits.
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
 
 // A product with a chain of pointwise steps behind it, compiled at run time for these shapes: no

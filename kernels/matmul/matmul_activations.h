@@ -21,7 +21,7 @@ inline int activation_number(const std::string& name) {
 // Which of a tile's sides the bias lies along.
 enum class MatmulBias { kNone, kLanes, kRows };
 
-// What a kernel does with the operand that has C's shape.
-enum class MatmulExtra { kNone, kResidual, kReluGrad };
+// What a kernel does with the operand that has C's shape, or is a scale along a tile's rows.
+enum class MatmulExtra { kNone, kResidual, kReluGrad, kScale };
 
 }  // namespace ballast::kernels

@@ -96,6 +96,7 @@ MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots&
       config.b_strides.value_or(config.transpose_b ? MatmulStrides{1, k} : MatmulStrides{n, 1});
   MatmulProblem p;
   p.dtype = config.dtype;
+  p.has_scale = config.has_scale;
   p.k = k;
   p.a = {slots.a, m, a.row, a.column, {}};
   p.b = {slots.b, n, b.column, b.row, {}};
@@ -163,6 +164,12 @@ bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
       p.k <= kMatmulPackedSteps && (c.pack == MatmulPack::kColumns || p.k >= kMatmulLeastCopied);
   return has_kernel && has_steps && p.lanes(c).extent >= c.tile->lanes() &&
          p.rows(c).extent >= c.tile->rows;
+}
+
+bool has_plain_rows(const MatmulProblem& p, const MatmulChoice& c) {
+  const bool packs_columns = c.pack == MatmulPack::kColumns && packs_in_groups(p, c);
+  return c.tile != nullptr && c.tile->has(kMatmulPlain) && p.rows(c).extent >= c.tile->rows &&
+         !packs_columns;
 }
 
 int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
@@ -367,6 +374,16 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
 }  // namespace
 
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
+  if (p.has_scale) {
+    MatmulProblem unscaled = p;
+    unscaled.has_scale = false;
+    std::vector<MatmulChoice> choices = matmul_choices(device_class, unscaled);
+    const auto is_other = [&](const MatmulChoice& c) {
+      return !c.swapped || !has_plain_rows(p, c);
+    };
+    choices.erase(std::remove_if(choices.begin(), choices.end(), is_other), choices.end());
+    return choices;
+  }
   if (device_class == DeviceClass::kGpu) return gpu_choices(p);
   std::vector<MatmulChoice> choices{{false}, {true}};
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);

@@ -94,6 +94,7 @@ std::string to_string(const MatmulChoice& choice);
 // A config as the kernels see it.
 struct MatmulProblem {
   DType dtype = DType::kF32;
+  bool has_scale = false;
   int64_t k = 0;
   MatmulSide a, b;
   MatmulStrides c;
@@ -111,7 +112,7 @@ bool has_epilogue(const MatmulConfig& config);
 
 // Which slots hold a plan's operands.
 struct MatmulSlots {
-  uint32_t a = 0, b = 1, bias = 0, extra = 0, of_chain = 0, output = 0;
+  uint32_t a = 0, b = 1, scale = 0, bias = 0, extra = 0, of_chain = 0, output = 0;
   // of_chain: the first of the chain's inputs behind the product, if there is a chain.
   explicit MatmulSlots(const MatmulConfig& config, const FusedPointwise* chain = nullptr);
 };
@@ -120,7 +121,8 @@ struct MatmulSlots {
 MatmulProblem make_matmul_problem(const MatmulConfig& config, const MatmulSlots& slots);
 
 // Everything that could compute the problem, with estimates. All give the same bits. The epilogue
-// does not enter: fused and unfused products make the same choice.
+// does not enter but for a scale, which few kernels take: fused and unfused products make the same
+// choice.
 std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& problem);
 
 // Numbers of those worth measuring: first the one that is estimated to take least, then the others
@@ -133,6 +135,9 @@ bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice)
 // Whether, with no epilogue but a bias, each work-group packs the panel of B that it reads: one
 // contiguous along few steps of k, which is little beside the tiles of a group.
 bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);
+
+// Whether a tile of it has a plain kernel that adds a bias along the tile's rows.
+bool has_plain_rows(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Lanes after the last whole panel that fill one vector at most take tiles of 12 x 16 instead, in
 // the same launch, where there is no epilogue: how many of these a group computes, or 0.

@@ -61,8 +61,7 @@ class Writer {
   // The kernel built ahead of time, whose epilogue is a matter of arguments.
   void add_built(const Operand& rows, const Operand& lanes, const std::vector<int32_t>& panel_args,
                  std::string kernel) {
-    std::vector<HostArg> args = {rows, lanes, bias(),
-                                 has_extra() ? over_output(slots_.extra) : no_matrix()};
+    std::vector<HostArg> args = {rows, lanes, bias(), extra()};
     args.insert(args.end(), panel_args.begin(), panel_args.end());
     args.push_back(static_cast<int32_t>(bias_mode()));
     args.push_back(static_cast<int32_t>(activation_number(config_.activation)));
@@ -73,6 +72,7 @@ class Writer {
     } else if (has_panels() && is_plain()) {
       kernel += reads_columns() ? "_columns" : "_plain";
     }
+    if (has_panels() && is_layer()) kernel += "_layer";
     if (reads_short_rows()) kernel += "_in_place";
     if (is_block()) {
       kernel += a_by_step() ? "_n" : "_t";
@@ -88,8 +88,8 @@ class Writer {
   bool b_by_step() const { return lanes_.k_stride == 1 && lanes_.stride != 1; }
 
   bool has_narrow_panel() const {
-    const bool has_kernel = has_panels() && chain_ == nullptr &&
-                            (is_plain() || choice_.pack == MatmulPack::kNone);
+    const bool has_kernel =
+        has_panels() && chain_ == nullptr && (is_plain() || choice_.pack == MatmulPack::kNone);
     return has_kernel && narrow_tiles_per_group(problem_, choice_) > 0;
   }
   void add_narrow_panel(const Operand& rows) {
@@ -141,13 +141,13 @@ class Writer {
   bool is_plain() const {
     return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
            rows_.extent >= choice_.tile->rows &&
-           (bias_mode() == MatmulBias::kNone || takes_plain_bias()) &&
-           config_.activation == "none" && !config_.has_residual;
+           (bias_mode() != MatmulBias::kRows || has_plain_rows(problem_, choice_)) &&
+           (config_.activation == "none" || config_.activation == "relu") && !config_.has_residual;
   }
-  bool takes_plain_bias() const {
-    const bool holds_panel = packs_in_groups(problem_, choice_);
-    if (bias_mode() == MatmulBias::kLanes) return holds_panel;
-    return !(holds_panel && choice_.pack == MatmulPack::kColumns);
+  // What more a plain kernel has for a layer's bias of the lanes, its scale or its ReLU.
+  bool is_layer() const {
+    const bool has_bias = bias_mode() == MatmulBias::kLanes && !packs_itself();
+    return is_plain() && (has_bias || config_.has_scale || config_.activation == "relu");
   }
   // A transposed lies so that a step of k is one address: copying it is another launch, worth it
   // where there are many steps.
@@ -179,10 +179,10 @@ class Writer {
     return choice_.swapped ? MatmulBias::kRows : MatmulBias::kLanes;
   }
   MatmulExtra extra_mode() const {
+    if (config_.has_scale) return MatmulExtra::kScale;
     if (config_.has_residual) return MatmulExtra::kResidual;
     return config_.activation == "relu_grad" ? MatmulExtra::kReluGrad : MatmulExtra::kNone;
   }
-  bool has_extra() const { return extra_mode() != MatmulExtra::kNone; }
 
   Operand with_batch(Operand operand, const BatchStrides& strides) const {
     operand.extents.insert(operand.extents.end(), problem_.batch.begin(), problem_.batch.end());
@@ -198,11 +198,15 @@ class Writer {
     return with_batch(operand, problem_.c_batch);
   }
 
-  // In the place of one that is not read, of as many dimensions.
-  Operand no_matrix() const {
-    Operand operand = over_output(slots_.a);
+  // Where there is none, one that is not read, of as many dimensions. A scale lies along the rows.
+  Operand extra() const {
+    const MatmulExtra mode = extra_mode();
+    const bool is_scale = mode == MatmulExtra::kScale;
+    if (mode != MatmulExtra::kNone && !is_scale) return over_output(slots_.extra);
+    Operand operand = over_output(is_scale ? slots_.scale : slots_.a);
     std::fill(operand.extents.begin(), operand.extents.end(), 1);
     std::fill(operand.strides.begin(), operand.strides.end(), 0);
+    if (is_scale) operand.extents[1] = rows_.extent, operand.strides[1] = 1;
     return operand;
   }
 

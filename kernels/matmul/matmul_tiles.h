@@ -21,11 +21,12 @@ namespace ballast::kernels {
 // along the lanes or, as always if not dense_store, along the rows. `columns` reads A transposed,
 // of at least a tile's rows. `plain` has no epilogue but a bias of the rows, stores straight from
 // registers and takes at least a tile's rows too, so that a tile's addresses are one and a stride:
-// worth its own program where k is small. `packs` and `copies` are plain and put each panel on
-// their stack as the loop reads it, which saves the launch that would; they add a bias of the lanes
-// to what they store from registers, `packs` none of the rows. `packs` takes B contiguous along k,
-// whose steps are some blocks of as many as a vector has lanes. `copies` takes it contiguous along
-// the lanes and asks for the next panel meanwhile.
+// worth its own program where k is small. `layer`: with a bias of the lanes too, a scale of the
+// rows and ReLU, as dense layers and convolutions have them. `packs` and `copies` are plain and put
+// each panel on their stack as the loop reads it, which saves the launch that would; they add a
+// bias of the lanes to what they store from registers, `packs` none of the rows. `packs` takes B
+// contiguous along k, whose steps are some blocks of as many as a vector has lanes. `copies` takes
+// it contiguous along the lanes and asks for the next panel meanwhile.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -36,6 +37,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   GeneratorParam<int> lanes{"lanes", kLanes};  // of a vector
   GeneratorParam<bool> dense_store{"dense_store", true};
   GeneratorParam<bool> plain{"plain", false};
+  GeneratorParam<bool> layer{"layer", false};
   GeneratorParam<bool> columns{"columns", false};
   GeneratorParam<bool> packs{"packs", false};
   GeneratorParam<bool> copies{"copies", false};
@@ -52,11 +54,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
     } else if (plain) {
       Expr sum = product(at);
-      if (holds_panel()) {
+      if (layer) sum *= scale_of_row();
+      if (holds_panel() || layer) {
         lane_bias = bias_of_lanes(vectors, first_lane(p), lanes);
         sum += lane_bias(l, v, p);
       }
       if (!packs) sum += bias_of_row();
+      if (layer) sum = with_relu(sum);
       result = Func("with_bias");
       result(at) = sum;
     } else {
@@ -170,6 +174,19 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     return select(has_bias, bias(select(has_bias, row_of(t, y), 0)), -0.0f);
   }
 
+  // Before a bias: its shift.
+  Expr scale_of_row() {
+    const Expr has_scale = extra_mode == static_cast<int>(MatmulExtra::kScale),
+               row = select(has_scale, row_of(t, y), 0);
+    return select(has_scale, extra(std::vector<Expr>{0, row} + batch), 1.0f);
+  }
+  // Two instructions a vector, wanted or not. Halide takes 0.0f for the -0.0f of a bias.
+  Expr with_relu(const Expr& sum) const {
+    const Expr zero = cast<float>(min(activation, 0)),
+               least = select(activation == activation_number("relu"), zero, Float(32).min());
+    return select(le(sum, least), least, sum);
+  }
+
   Expr first_row(const Expr& number) const {
     const Expr first = min(number * rows, out.dim(1).extent() - rows);
     return plain ? first : max(first, 0);
@@ -207,7 +224,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       a.dim(0).set_stride(1);
     }
     if (!dense_store) return;
-    extra.dim(0).set_stride(1);
+    extra.dim(0).set_stride(layer ? 0 : 1);
     out.dim(0).set_stride(1);
   }
 

@@ -135,7 +135,7 @@ bool is_blocked_input_grad(const ConvConfig& c) {
 }
 
 bool is_blocked_product(const ConvConfig& c, const ConvEpilogue& e) {
-  return is_product(c, e) && c.groups == 1 && c.height * c.width % 4 == 0 &&
+  return is_product(DeviceClass::kGpu, c, e) && c.groups == 1 && c.height * c.width % 4 == 0 &&
          c.in_channels % 4 == 0 && c.out_channels % 4 == 0;
 }
 

@@ -10,7 +10,8 @@ namespace ballast::kernels {
 bool reads_pixels_in_order(const ConvConfig& config);
 
 // Whether the convolution, with this epilogue, is a batch of products.
-bool is_product(const ConvConfig& config, const ConvEpilogue& epilogue = {});
+bool is_product(DeviceClass device_class, const ConvConfig& config,
+                const ConvEpilogue& epilogue = {});
 
 // Whether x and y of a product are copied, so that the pixels of all samples lie side by side: on
 // CPUs, where those of one leave many lanes of their last vector empty.
