@@ -283,6 +283,10 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     const bool are_no_more = c.out_channels < c.in_channels ||
                              (c.out_channels == c.in_channels && c.in_channels <= kMostEqual);
     const bool is_small = has_small_planes(c) && c.height * c.width > kFewPixels;
+    if (is_cpu && has_enough_pixels(c) && c.height * c.width > kFewPixels &&
+        is_swapped_weight_grad(c)) {
+      return plan_conv2d_weight_grad_swapped(c);
+    }
     const bool prefers_tiles =
         is_cpu && has_wide_registers() && (are_no_more ? has_enough_pixels(c) : is_small);
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)

@@ -143,6 +143,8 @@ TEST(ConvLarge, DrawnProblems) {
 // Blocks of all pixels of two images and more, whole vectors of them and fewer.
 TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({8, 19, 7, 7}, 200, 1));
+  check(make({3, 48, 11, 13}, 70, 1));  // weights transposed
+  check(make({1, 16, 33, 35}, 50, 1));
   check(make({9, 19, 9, 13}, 256, 3, 2, 1));
   check(make({10, 9, 9, 8}, 150, 4, 3));
 }

@@ -4,6 +4,9 @@
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/products/conv_products.h"
 #include "kernels/lanes.h"
+#include "kernels/plan_builder.h"
+#include "kernels/registers.h"
+#include "kernels/shape/shape.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +60,33 @@ ConvConfig with_long_rows(const ConvConfig& c) {
   return longer;
 }
 
+ConvConfig swapped(const ConvConfig& c) {
+  ConvConfig other = c;
+  std::swap(other.in_channels, other.out_channels);
+  return other;
+}
+
 }  // namespace
+
+// On a Zen 4, 64 to 256 channels of 8x56x56, which a product packs, 4.25 to 3.95 ms, 16 to 96 of
+// 2x112x112 0.48 to 0.37.
+bool is_swapped_weight_grad(const ConvConfig& c) {
+  constexpr int64_t kFewChannels = 48, kManyPixels = 1024;
+  return has_wide_registers() && reads_pixels_in_order(c) && c.groups == 1 &&
+         c.in_channels < c.out_channels &&
+         (c.in_channels >= kFewChannels || c.height * c.width >= kManyPixels) &&
+         c.in_channels % choose_conv_tile(c.in_channels, c.out_channels).lanes() == 0;
+}
+
+Plan plan_conv2d_weight_grad_swapped(const ConvConfig& c) {
+  PlanBuilder builder(3);
+  const uint32_t other = builder.add_floats(elements_of(w_shape(c)));
+  builder.append(plan_conv2d_weight_grad_tiles(swapped(c)), {1, 0, other});
+  builder.append(plan_copy(DeviceClass::kCpu, DType::kF32, {c.out_channels, c.in_channels},
+                           {1, c.out_channels}),
+                 {other, 2});
+  return builder.finish();
+}
 
 Plan plan_conv2d_weight_grad_tiles(const ConvConfig& config) {
   const ConvConfig c = with_long_rows(config);
