@@ -42,9 +42,11 @@ bool is_couples_input_grad(const ConvConfig& c) {
 
 Plan plan_conv2d_input_grad_couples(const ConvConfig& c) {
   const Cut cut = cut_rows(c);
+  const bool are_even = are_all(0, {c.top % 2, c.left % 2});
   Recorder recorder(kDirectAccess);
   recorder.call(
-      fmt::format("conv_depth_couples_{}", lanes_of(c)), DeviceClass::kCpu,
+      fmt::format("conv_depth_couples_{}{}", lanes_of(c), are_even ? "_even" : ""),
+      DeviceClass::kCpu,
       {number(c.width), number(c.out_w()), number(c.top), number(c.left), number(cut.rows),
        number((cut.rows + kReach) * cut.pitch), number(cut.pitch), number(planes_of_group(c, 1)),
        flat_results(0, c), windows(1, c), flat_planes(2, c)});

@@ -23,6 +23,9 @@ class ConvDepthCouples : public Generator<ConvDepthCouples> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<int> lanes_of_vector{"lanes", 16};
+  // Whether paddings are: taps of both kinds then see the same elements of dy, which compilers
+  // keep.
+  GeneratorParam<bool> is_even{"even", false};
 
   Input<int> in_width{"in_width"}, width{"width"};  // of x, and of dy: a vector of couples and more
   Input<int> top{"top"}, left{"left"};              // up to two pixels
@@ -49,10 +52,10 @@ class ConvDepthCouples : public Generator<ConvDepthCouples> {
       const auto of = [&](int columns) {
         return Expr(sums(part[0], columns, kind, vector, row, block, g, n));
       };
-      return select(left % 2 == odd, of(0), of(1));
+      return select(is_odd(left) == odd, of(0), of(1));
     };
     const auto in_order = [&](int first) { return weave_lanes(sum(0), sum(1), lanes(), first); };
-    const Expr y = 2 * (first_row(block) + row) + (top + kind) % 2,
+    const Expr y = 2 * (first_row(block) + row) + (is_odd(top) + kind) % 2,
                x = 2 * start_of(vector) + half * lanes() + part[0];
     dx(f, g, n) = undef<float>();
     dx(unsafe_promise_clamped(y * in_width + x, 0, dx.dim(0).extent() - 1), g, n) =
@@ -92,6 +95,8 @@ class ConvDepthCouples : public Generator<ConvDepthCouples> {
   Expr start_of(const Expr& vector) const { return min(vector * lanes(), couples() - lanes()); }
   Expr first_row(const Expr& block) const { return min(block * rows, row_couples() - rows); }
 
+  Expr is_odd(const Expr& padding) const { return is_even ? Expr(0) : padding % 2; }
+
   // Zeros before dy, so that the three taps that reach couple m see elements from m on.
   static Expr before(const Expr& padding) { return kReach - (padding + 1) / 2; }
 
@@ -114,8 +119,8 @@ class ConvDepthCouples : public Generator<ConvDepthCouples> {
 
   // At (lane, c, r, ...): 0 for the pixels of a couple that even taps reach, 1 for those of odd.
   void add_taps() {
-    const auto element = [](int tap, const Expr& padding) {
-      return tap % 2 == 0 ? Expr(kReach - tap / 2) : kReach - padding % 2 - tap / 2;
+    const auto element = [this](int tap, const Expr& padding) {
+      return tap % 2 == 0 ? Expr(kReach - tap / 2) : kReach - is_odd(padding) - tap / 2;
     };
     const auto sum_of = [&](int odd_row, int odd_column) {
       Expr sum = 0.0f;
