@@ -107,7 +107,9 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({3, 20, 7, 7}, 20, 3, 1, 1, 1, 20));
   check_not_finite(make({3, 20, 8, 8}, 20, 3, 1, 1, 1, 20));
   check_not_finite(make({2, 9, 20, 36}, 9, 3, 2, 1, 1, 9));  // halves,
+  check_not_finite(make({2, 9, 10, 36}, 9, 5, 2, 2, 1, 9));
   check_not_finite(make({2, 9, 28, 28}, 9, 3, 2, 1, 1, 9));  // halved squares
+  check_not_finite(make({2, 7, 20, 20}, 7, 5, 2, 2, 1, 7));
   check_not_finite(make({3, 11, 14, 14}, 11, 5, 2, 2, 1, 11));
   check_not_finite(make({2, 12, 14, 14}, 12, 5, 2, 2, 1, 12));  // of two planes,
   check_not_finite(make({3, 20, 7, 7}, 20, 5, 1, 2, 1, 20));    // 5x5,

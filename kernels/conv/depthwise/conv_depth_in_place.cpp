@@ -89,7 +89,7 @@ bool is_5x5_halved(const ConvConfig& c) {
 
 // For conv_depth_steps: of sides of results of which the manifest has kernels.
 bool is_halved_square(const ConvConfig& c) {
-  constexpr int64_t kSides[] = {7, 8, 14, 16};
+  constexpr int64_t kSides[] = {7, 8, 10, 12, 14, 16};
   const int64_t side = c.out_w(), reach = c.kernel_w / 2;
   return has_wide_registers() && (is_two_apart(c, 3) || is_two_apart(c, 5)) &&
          are_all(reach, {c.top, c.left}) && are_all(2 * side, {c.height, c.width}) &&

@@ -56,7 +56,7 @@ TEST(ConvLarge, DepthwiseSmallSquares) {
 }
 
 TEST(ConvLarge, DepthwiseHalvedSquares) {
-  for (int64_t side : {14, 16, 28, 32}) {
+  for (int64_t side : {14, 16, 20, 24, 28, 32}) {
     check(make({3, 11, side, side}, 11, 3, 2, 1, 1, 11));
     check(make({2, 72, side, side}, 72, 5, 2, 2, 1, 72));
     check(make({1, 163, side, side}, 163, 3, 2, 1, 1, 163));

@@ -64,7 +64,7 @@ foreach(side 6 7 8 10 12 13 14)
 endforeach()
 foreach(kernel conv_depth_steps conv_depth_steps_grad conv_depth_weight_steps)
   foreach(window 3 5)
-    foreach(side 7 8 14 16)
+    foreach(side 7 8 10 12 14 16)
       ballast_kernel(${kernel}_${window}x${window}_${side} CLASSES cpu WIDE GENERATOR ${kernel}
                      PARAMS window=${window} side=${side})
     endforeach()
