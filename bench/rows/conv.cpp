@@ -74,6 +74,7 @@ std::vector<Case> conv_rows() {
   add_three(rows, "1x1_64_256", image, f32({256, 64, 1, 1}), {});
   add_three(rows, "depthwise_3x3", image, f32({64, 1, 3, 3}), {1, 1, 1, 64});
   add_three(rows, "7x7_stride2", f32({4, 3, 224, 224}), f32({64, 3, 7, 7}), {2, 3});
+  add_three(rows, "3x3_64_3", f32({1, 64, 128, 128}), f32({3, 64, 3, 3}), {1, 1});
   // Of mobile networks, LeNet and ResNeXt; where a residual network halves its planes.
   add_three(rows, "depthwise_3x3_14", f32({8, 512, 14, 14}), f32({512, 1, 3, 3}), {1, 1, 1, 512});
   add_three(rows, "depthwise_3x3_7", f32({8, 1024, 7, 7}), f32({1024, 1, 3, 3}), {1, 1, 1, 1024});

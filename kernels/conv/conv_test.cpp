@@ -140,6 +140,18 @@ TEST(ConvLarge, DrawnProblems) {
   }
 }
 
+// Few channels of results, or of x: windows whose kernels know them, in rows of one vector and two.
+TEST(ConvLarge, RowsOfFewChannels) {
+  for (int64_t window : {3, 5}) {
+    for (int64_t width : {17, 40}) {
+      check(make({2, 7, 9, width}, 3, window, 1, window / 2));
+      check(make({2, 2, 10, width}, 12, window, 1, window / 2));
+      check(make({1, 4, 8, width}, 2, window, 1, 0, 1, 2));
+    }
+  }
+  check(make({1, 5, 21, 40}, 2, 5, 2, 2));
+}
+
 // Blocks of all pixels of two images and more, whole vectors of them and fewer.
 TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({8, 19, 7, 7}, 200, 1));

@@ -2,6 +2,9 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
+#include "kernels/lanes.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -28,17 +31,26 @@ Operand padded_planes(const PaddedPlanes& in, const ConvConfig& c, int64_t chann
           {}};
 }
 
-// In blocks of at most four rows.
+constexpr int64_t kRows = 4;  // of a block, at most
+
 int64_t row_blocks_per_group(int64_t height, int64_t width, int64_t taps) {
-  constexpr int64_t kGroupProducts = 1 << 18, kRows = 4;
+  constexpr int64_t kGroupProducts = 1 << 18;
   return std::clamp<int64_t>(kGroupProducts / (kRows * width * taps + 1), 1, height);
 }
 
-void call_rows(Recorder& recorder, std::vector<HostArg> args, const EpilogueOperands& terms,
-               const Operand& out) {
+// The kernel of `name` for windows that it knows of, where they suit it.
+std::string kernel_of(const std::string& name, const ConvConfig& c, bool suits) {
+  const bool is_dense = c.kernel_h == c.kernel_w && (c.kernel_w == 3 || c.kernel_w == 5) &&
+                        c.dilation_h == 1 && c.dilation_w == 1;
+  return is_dense && suits ? fmt::format("{}_{}x{}", name, c.kernel_w, c.kernel_h) : name;
+}
+bool has_strides(const ConvConfig& c) { return c.stride_h > 1 || c.stride_w > 1; }
+
+void call_rows(Recorder& recorder, const std::string& kernel, std::vector<HostArg> args,
+               const EpilogueOperands& terms, const Operand& out) {
   terms.append_to(args, out);
   args.push_back(out);
-  recorder.call("conv_rows", DeviceClass::kCpu, args);
+  recorder.call(kernel, DeviceClass::kCpu, args);
 }
 
 }  // namespace
@@ -55,7 +67,9 @@ Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
   Recorder recorder(kNoAliases);
   Workspace scratch(terms.out + 1);
   const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
-  call_rows(recorder,
+  const bool is_dense =
+      !has_strides(c) && !e.has_residual && c.out_h() >= kRows && c.out_w() >= kLanes;
+  call_rows(recorder, kernel_of("conv_rows", c, is_dense),
             {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
              number(0), number(row_blocks_per_group(c.out_h(), c.out_w(), taps * inputs)),
              padded_planes(in, c, inputs), weights},
@@ -75,7 +89,7 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
   Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_gradient(recorder, scratch, 0, c);
-  call_rows(recorder,
+  call_rows(recorder, kernel_of("conv_rows", c, c.height >= kRows && c.width >= kLanes),
             {number(1), number(1), number(c.dilation_h), number(c.dilation_w), number(1),
              number(row_blocks_per_group(c.height, c.width, taps * inputs)),
              padded_planes(in, c, inputs), weights},
@@ -89,7 +103,8 @@ Plan plan_conv2d_weight_grad_rows(const ConvConfig& c) {
   Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_input(recorder, scratch, 1, c);
-  recorder.call("conv_weight_rows", DeviceClass::kCpu,
+  recorder.call(kernel_of("conv_weight_rows", c, !has_strides(c) && c.out_w() >= kLanes),
+                DeviceClass::kCpu,
                 {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
                  padded_planes(in, c, inputs), dense_planes(0, c, outputs, c.out_h(), c.out_w()),
                  Operand{2,

@@ -25,6 +25,9 @@ constexpr int kWide = 2 * kLanes, kRows = 4;
 class ConvRows : public Generator<ConvRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  // Of windows so many taps squared without strides and dilation, which rows of x they share is
+  // known. Results are kRows x kLanes and more, and have no residual. 0: any windows.
+  GeneratorParam<int> dense{"dense", 0};
 
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
       dilation_w{"dilation_w"}, is_flipped{"is_flipped"},
@@ -35,14 +38,17 @@ class ConvRows : public Generator<ConvRows> {
   Output<Buffer<float, 5>> out{"out"};         // (x, y, out channel, group, n)
 
   void generate() {
-    const Expr kernel_w = weights.dim(0).extent(), kernel_h = weights.dim(1).extent();
+    const auto known = [&](int value, const Expr& other) { return dense ? Expr(value) : other; };
+    const Expr kernel_w = known(dense, weights.dim(0).extent()),
+               kernel_h = known(dense, weights.dim(1).extent());
     taps = RDom(0, kernel_w, 0, kernel_h, 0, weights.dim(2).extent(), "taps");
     const Expr kx = flipped_if(is_flipped, taps.x, kernel_w),
                ky = flipped_if(is_flipped, taps.y, kernel_h);
     product(x, y, o, g, n) = 0.0f;
-    product(x, y, o, g, n) = fma_f32(
-        in(x * stride_w + taps.x * dilation_w, y * stride_h + taps.y * dilation_h, taps.z, g, n),
-        weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
+    product(x, y, o, g, n) =
+        fma_f32(in(x * known(1, stride_w) + taps.x * known(1, dilation_w),
+                   y * known(1, stride_h) + taps.y * known(1, dilation_h), taps.z, g, n),
+                weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
     out(x, y, o, g, n) =
         epilogue.with_relu(epilogue.with_terms(product(x, y, o, g, n), {o, g}, {x, y, o, g, n}));
   }
@@ -50,12 +56,14 @@ class ConvRows : public Generator<ConvRows> {
   void schedule() {
     set_mins(in, out);
     set_any_layout(weights);
+    if (dense) {
+      weights.dim(0).set_bounds(0, dense).set_stride(1);
+      weights.dim(1).set_bounds(0, dense).set_stride(dense);
+    }
     epilogue.set_layouts();
     const Expr width = out.dim(0).extent(), height = out.dim(1).extent();
     const Expr is_dense =
         width >= kLanes && height >= kRows && stride_w == 1 && epilogue.has_residual == 0;
-    const Expr is_3x3 = weights.dim(0).extent() == 3 && weights.dim(1).extent() == 3;
-    const Expr is_block = is_dense && width >= kWide && is_3x3;
     Var xo("xo"), xi("xi"), xv("xv"), yo("yo"), yi("yi"), og("og");
     Func func = out;
     func.fuse(o, g, og);
@@ -71,21 +79,27 @@ class ConvRows : public Generator<ConvRows> {
           .never_partition_all();
       if (lanes > 1) stage.vectorize(xi);
     };
-    split(func.specialize(is_block), kWide, kRows);
-    split(func.specialize(is_dense), kLanes, kRows);
-    split(func.specialize(width >= kLanes), kLanes, 1);
-    split(Stage(func), 1, 1);
+    const Expr is_wide = width >= kWide;
+    if (dense) {
+      split(func.specialize(is_wide), kWide, kRows);
+      split(Stage(func), kLanes, kRows);
+    } else {
+      split(func.specialize(is_dense), kLanes, kRows);
+      split(func.specialize(width >= kLanes), kLanes, 1);
+      split(Stage(func), 1, 1);
+    }
     product.compute_at(out, xo).store_in(MemoryType::Stack);
     product.bound_storage(x, kWide).bound_storage(y, kRows);
-    for (bool is_update : {false, true}) {
-      Stage stage = is_update ? product.update() : Stage(product);
-      if (is_update) stage.reorder(x, y, taps.x, taps.y, taps.z);
-      Stage block_stage = stage.specialize(is_block);
-      block_stage.vectorize(x, kLanes).unroll(x).unroll(y);
-      if (is_update) block_stage.unroll(taps.x).unroll(taps.y);
+    product.update().reorder(x, y, taps.x, taps.y, taps.z);
+    for (Stage stage : {Stage(product), product.update()}) {
+      if (dense) {
+        stage.vectorize(x, kLanes).unroll(x).unroll(y);
+        continue;
+      }
       stage.specialize(is_dense).vectorize(x, kLanes).unroll(x).unroll(y);
       stage.specialize(width >= kLanes).vectorize(x, kLanes);
     }
+    if (dense) product.update().unroll(taps.x).unroll(taps.y);
   }
 
  private:
@@ -97,6 +111,7 @@ class ConvRows : public Generator<ConvRows> {
 class ConvWeightRows : public Generator<ConvWeightRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> dense{"dense", 0};  // as above, of results of kLanes columns and more
 
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, dilation_h{"dilation_h"},
       dilation_w{"dilation_w"};
@@ -106,10 +121,11 @@ class ConvWeightRows : public Generator<ConvWeightRows> {
 
   void generate() {
     const Expr width = dy.dim(0).extent(), rows = dy.dim(1).extent(), images = dy.dim(4).extent();
-    const Expr has_lanes = width >= kLanes;
+    const Expr has_lanes = dense ? Expr(true) : width >= kLanes;
     const auto product = [&](const Expr& px, const Expr& py, const Expr& n, const Expr& total) {
-      return fma_f32(in(px * stride_w + kx * dilation_w, py * stride_h + ky * dilation_h, c, g, n),
-                     dy(px, py, o, g, n), total);
+      const Expr x = dense ? px + kx : px * stride_w + kx * dilation_w,
+                 y = dense ? py + ky : py * stride_h + ky * dilation_h;
+      return fma_f32(in(x, y, c, g, n), dy(px, py, o, g, n), total);
     };
     // A row's last vector ends with the row; the lanes that it shares with the one before are off.
     pixels =
@@ -128,24 +144,26 @@ class ConvWeightRows : public Generator<ConvWeightRows> {
 
   void schedule() {
     set_mins(in, dy, dw);
-    const Expr is_3x3 = dw.dim(0).extent() == 3 && dw.dim(1).extent() == 3 && stride_w == 1;
+    const int taps = dense ? int{dense} : 1;  // along an axis, at a time
     Var xo("xo"), yo("yo");
-    Func func = dw;
-    const auto split = [&](Stage stage, int taps) {
-      stage.split(kx, xo, kx, taps, TailStrategy::RoundUp)
-          .split(ky, yo, ky, taps, TailStrategy::RoundUp)
-          .reorder(kx, ky, xo, yo, c, o, g)
-          .gpu_blocks(c, o, g)
-          .never_partition_all();
-    };
-    split(func.specialize(is_3x3), 3);
-    split(Stage(func), 1);
+    if (dense) {
+      for (int d = 0; d < 2; ++d) dw.dim(d).set_bounds(0, taps);
+    }
+    Func(dw)
+        .split(kx, xo, kx, taps, TailStrategy::RoundUp)
+        .split(ky, yo, ky, taps, TailStrategy::RoundUp)
+        .reorder(kx, ky, xo, yo, c, o, g)
+        .gpu_blocks(c, o, g)
+        .never_partition_all();
     for (Func f : {lanes, rest}) {
-      f.compute_at(dw, xo).store_in(MemoryType::Stack).bound_storage(kx, 3).bound_storage(ky, 3);
+      f.compute_at(dw, xo)
+          .store_in(MemoryType::Stack)
+          .bound_storage(kx, taps)
+          .bound_storage(ky, taps);
     }
     lanes.bound_extent(l, kLanes).vectorize(l);
     Stage update = lanes.update().reorder(l, kx, ky, pixels.x, pixels.y, pixels.z).vectorize(l);
-    update.specialize(is_3x3).unroll(kx).unroll(ky);
+    if (dense) update.unroll(kx).unroll(ky);
     rest.update().reorder(kx, ky, tail.x, tail.y, tail.z);
   }
 

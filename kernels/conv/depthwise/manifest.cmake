@@ -102,6 +102,12 @@ foreach(lanes 8 16)
 endforeach()
 ballast_kernel(conv_depth_halves_5x5_16 CLASSES cpu WIDE GENERATOR conv_depth_halves
                PARAMS window=5)
+foreach(window 3 5)
+  foreach(kernel conv_rows conv_weight_rows)
+    ballast_kernel(${kernel}_${window}x${window} CLASSES cpu GENERATOR ${kernel}
+                   PARAMS dense=${window})
+  endforeach()
+endforeach()
 ballast_kernel(conv_depth_weight_3x3 CLASSES cpu GENERATOR conv_depth_weight PARAMS square=3)
 foreach(kernel depth depth_weight rows weight_rows)
   ballast_kernel(conv_${kernel} CLASSES cpu GENERATOR conv_${kernel})
