@@ -163,6 +163,10 @@ bool takes_scale(DeviceClass device_class, const MatmulConfig& config) {
 
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config) {
   check(config);
+  if (config.has_scale && !takes_scale(device_class, config)) {
+    fail(Code::kUnimplemented, "[matmul] there is no kernel with a scale for {}",
+         problem_name(config));
+  }
   if (is_empty(config)) return {};
   const int64_t parts = split_parts(device_class, config);
   if (parts > 1) return plan_split_matmul(device_class, config, parts);

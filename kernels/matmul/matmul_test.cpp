@@ -339,6 +339,20 @@ TEST(Matmul, StridedOperandsAreExact) {
   }
 }
 
+// A scale is for dense layers and 1x1 convolutions, whose rows fill tiles of the CPU's.
+TEST(Matmul, RefusesAScaleWithoutAKernel) {
+  MatmulConfig c{64, 64, 64};
+  c.has_scale = true;
+  for (DeviceClass device_class : device_classes()) {
+    EXPECT_FALSE(takes_scale(device_class, c)) << "no bias";
+    EXPECT_THROW(plan_matmul(device_class, c), device::Error);
+  }
+  c.has_bias = true;
+  c.a_strides = c.c_strides = MatmulStrides{1, 64};
+  EXPECT_TRUE(takes_scale(DeviceClass::kCpu, c));
+  EXPECT_FALSE(takes_scale(DeviceClass::kGpu, c));
+}
+
 TEST(Matmul, RefusesAnUnknownActivation) {
   try {
     plan_matmul(DeviceClass::kCpu, {1, 1, 1, false, false, false, "swish"});

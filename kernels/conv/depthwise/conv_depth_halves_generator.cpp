@@ -74,8 +74,8 @@ class HalvesGenerator : public Generator<Derived> {
   // of results: at (l, kx, j, v, k, g, n).
   Func see_rows(const Expr& height) {
     const int lanes = lane_count();
-    const Expr row = 2 * first_of(k, height) + j - reach(),
-               is_early = j<reach(), is_late = j> seen_rows() - reach(), last_row = 2 * height - 1;
+    const Expr row = 2 * first_of(k, height) + j - reach(), last_row = 2 * height - 1;
+    const Expr is_early = (j < reach()), is_late = (j > seen_rows() - reach());
     const Expr from = select(is_early, max(row, 0), is_late, min(row, last_row), row),
                at = from * (2 * width) + 2 * start_of(v);
     const auto here = [&](const Expr& place) {

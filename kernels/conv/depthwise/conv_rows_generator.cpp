@@ -79,9 +79,8 @@ class ConvRows : public Generator<ConvRows> {
           .never_partition_all();
       if (lanes > 1) stage.vectorize(xi);
     };
-    const Expr is_wide = width >= kWide;
     if (dense) {
-      split(func.specialize(is_wide), kWide, kRows);
+      split(func.specialize(width >= kWide), kWide, kRows);
       split(Stage(func), kLanes, kRows);
     } else {
       split(func.specialize(is_dense), kLanes, kRows);
