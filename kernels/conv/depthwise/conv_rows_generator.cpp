@@ -8,6 +8,7 @@
 // Planes come with zeros around them (conv_pad); with a stride along x the pad kernel's rows are
 // read at symbolic strides.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/hints.h"
 #include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 
@@ -45,10 +46,16 @@ class ConvRows : public Generator<ConvRows> {
     const Expr kx = flipped_if(is_flipped, taps.x, kernel_w),
                ky = flipped_if(is_flipped, taps.y, kernel_h);
     product(x, y, o, g, n) = 0.0f;
+    const auto seen = [&](const Expr& channel) {
+      return Expr(in(x * known(1, stride_w) + taps.x * known(1, dilation_w),
+                     y * known(1, stride_h) + taps.y * known(1, dilation_h), channel, g, n));
+    };
+    const Expr sum = fma_f32(seen(taps.z), weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
+    // Channels are pages apart: of later ones rows that no block before has seen are asked for.
+    const bool asks = dense != 0;
+    const Expr is_new = taps.x == 0 && taps.y == kernel_h - 1;
     product(x, y, o, g, n) =
-        fma_f32(in(x * known(1, stride_w) + taps.x * known(1, dilation_w),
-                   y * known(1, stride_h) + taps.y * known(1, dilation_h), taps.z, g, n),
-                weights(kx, ky, taps.z, o, g), product(x, y, o, g, n));
+        asks ? select(is_new, with_prefetch(sum, seen(taps.z + kAhead)), sum) : sum;
     out(x, y, o, g, n) =
         epilogue.with_relu(epilogue.with_terms(product(x, y, o, g, n), {o, g}, {x, y, o, g, n}));
   }
@@ -102,6 +109,7 @@ class ConvRows : public Generator<ConvRows> {
   }
 
  private:
+  static constexpr int kAhead = 2;
   Var x{"x"}, y{"y"}, o{"o"}, g{"g"}, n{"n"}, block{"block"};
   Func product{"product"};
   RDom taps;
