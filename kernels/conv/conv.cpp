@@ -256,9 +256,8 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     if (is_depth_phases_input_grad(c)) return plan_conv2d_input_grad_depth_phases(c);
     if (is_grouped_input_grad(c)) return plan_conv2d_input_grad_grouped(c);
     if (is_depthwise_input_grad(c)) return plan_conv2d_input_grad_depthwise(c);
-    const bool has_stride = c.stride_h > 1 || c.stride_w > 1;
     const bool is_split = c.height % c.stride_h == 0 && c.width % c.stride_w == 0;
-    if (has_stride && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
+    if (has_strides(c) && c.dilation_h == 1 && c.dilation_w == 1 && !is_empty(y_shape(c))) {
       return is_split ? plan_conv2d_input_grad_strided(c) : plan_input_grad_of_whole_strides(c);
     }
     return c.in_channels / c.groups <= kFewChannels ? plan_conv2d_input_grad_rows(c)

@@ -24,6 +24,8 @@ inline Shape w_shape(const ConvConfig& c) {
 inline int64_t group_inputs(const ConvConfig& c) { return c.in_channels / c.groups; }
 inline int64_t group_outputs(const ConvConfig& c) { return c.out_channels / c.groups; }
 
+inline bool has_strides(const ConvConfig& c) { return c.stride_h > 1 || c.stride_w > 1; }
+
 // stride_h, stride_w, top, left, dilation_h, dilation_w.
 std::vector<HostArg> conv_geometry(const ConvConfig& config);
 

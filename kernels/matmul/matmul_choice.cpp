@@ -166,10 +166,12 @@ bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
          p.rows(c).extent >= c.tile->rows;
 }
 
+bool has_plain_kernel(const MatmulProblem& p, const MatmulChoice& c) {
+  return c.tile != nullptr && c.tile->has(kMatmulPlain) && p.rows(c).extent >= c.tile->rows;
+}
+
 bool has_plain_rows(const MatmulProblem& p, const MatmulChoice& c) {
-  const bool packs_columns = c.pack == MatmulPack::kColumns && packs_in_groups(p, c);
-  return c.tile != nullptr && c.tile->has(kMatmulPlain) && p.rows(c).extent >= c.tile->rows &&
-         !packs_columns;
+  return has_plain_kernel(p, c) && !(c.pack == MatmulPack::kColumns && packs_in_groups(p, c));
 }
 
 int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
@@ -371,19 +373,8 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
   return c;
 }
 
-}  // namespace
-
-std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
-  if (p.has_scale) {
-    MatmulProblem unscaled = p;
-    unscaled.has_scale = false;
-    std::vector<MatmulChoice> choices = matmul_choices(device_class, unscaled);
-    const auto is_other = [&](const MatmulChoice& c) {
-      return !c.swapped || !has_plain_rows(p, c);
-    };
-    choices.erase(std::remove_if(choices.begin(), choices.end(), is_other), choices.end());
-    return choices;
-  }
+// Without a scale.
+std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProblem& p) {
   if (device_class == DeviceClass::kGpu) return gpu_choices(p);
   std::vector<MatmulChoice> choices{{false}, {true}};
   for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
@@ -411,6 +402,16 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
       }
     }
   }
+  return choices;
+}
+
+}  // namespace
+
+std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulProblem& p) {
+  std::vector<MatmulChoice> choices = all_choices(device_class, p);
+  if (!p.has_scale) return choices;
+  const auto is_other = [&](const MatmulChoice& c) { return !c.swapped || !has_plain_rows(p, c); };
+  choices.erase(std::remove_if(choices.begin(), choices.end(), is_other), choices.end());
   return choices;
 }
 

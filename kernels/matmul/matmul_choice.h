@@ -136,7 +136,8 @@ bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice)
 // contiguous along few steps of k, which is little beside the tiles of a group.
 bool packs_in_groups(const MatmulProblem& problem, const MatmulChoice& choice);
 
-// Whether a tile of it has a plain kernel that adds a bias along the tile's rows.
+// Whether the tile has a plain kernel that the rows fill, and whether that adds a bias along them.
+bool has_plain_kernel(const MatmulProblem& problem, const MatmulChoice& choice);
 bool has_plain_rows(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Lanes after the last whole panel that fill one vector at most take tiles of 12 x 16 instead, in

@@ -139,8 +139,7 @@ class Writer {
   // The kernels that read panels, in memory as they are or packed.
   bool has_panels() const { return choice_.tile != nullptr && choice_.tile->has_panels(); }
   bool is_plain() const {
-    return chain_ == nullptr && choice_.tile->has(kMatmulPlain) &&
-           rows_.extent >= choice_.tile->rows &&
+    return chain_ == nullptr && has_plain_kernel(problem_, choice_) &&
            (bias_mode() != MatmulBias::kRows || has_plain_rows(problem_, choice_)) &&
            (config_.activation == "none" || config_.activation == "relu") && !config_.has_residual;
   }

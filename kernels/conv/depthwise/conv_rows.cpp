@@ -31,11 +31,9 @@ Operand padded_planes(const PaddedPlanes& in, const ConvConfig& c, int64_t chann
           {}};
 }
 
-constexpr int64_t kRows = 4;  // of a block, at most
-
 int64_t row_blocks_per_group(int64_t height, int64_t width, int64_t taps) {
   constexpr int64_t kGroupProducts = 1 << 18;
-  return std::clamp<int64_t>(kGroupProducts / (kRows * width * taps + 1), 1, height);
+  return std::clamp<int64_t>(kGroupProducts / (kConvRows * width * taps + 1), 1, height);
 }
 
 // The kernel of `name` for windows that it knows of, where they suit it.
@@ -44,7 +42,6 @@ std::string kernel_of(const std::string& name, const ConvConfig& c, bool suits) 
                         c.dilation_h == 1 && c.dilation_w == 1;
   return is_dense && suits ? fmt::format("{}_{}x{}", name, c.kernel_w, c.kernel_h) : name;
 }
-bool has_strides(const ConvConfig& c) { return c.stride_h > 1 || c.stride_w > 1; }
 
 void call_rows(Recorder& recorder, const std::string& kernel, std::vector<HostArg> args,
                const EpilogueOperands& terms, const Operand& out) {
@@ -68,7 +65,7 @@ Plan plan_conv2d_rows(const ConvConfig& c, const ConvEpilogue& e) {
   Workspace scratch(terms.out + 1);
   const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
   const bool is_dense =
-      !has_strides(c) && !e.has_residual && c.out_h() >= kRows && c.out_w() >= kLanes;
+      !has_strides(c) && !e.has_residual && c.out_h() >= kConvRows && c.out_w() >= kLanes;
   call_rows(recorder, kernel_of("conv_rows", c, is_dense),
             {number(c.stride_h), number(c.stride_w), number(c.dilation_h), number(c.dilation_w),
              number(0), number(row_blocks_per_group(c.out_h(), c.out_w(), taps * inputs)),
@@ -89,7 +86,7 @@ Plan plan_conv2d_input_grad_rows(const ConvConfig& c) {
   Recorder recorder(kNoAliases);
   Workspace scratch(3);
   const PaddedPlanes in = pad_gradient(recorder, scratch, 0, c);
-  call_rows(recorder, kernel_of("conv_rows", c, c.height >= kRows && c.width >= kLanes),
+  call_rows(recorder, kernel_of("conv_rows", c, c.height >= kConvRows && c.width >= kLanes),
             {number(1), number(1), number(c.dilation_h), number(c.dilation_w), number(1),
              number(row_blocks_per_group(c.height, c.width, taps * inputs)),
              padded_planes(in, c, inputs), weights},

@@ -6,6 +6,8 @@
 
 namespace ballast::kernels {
 
+constexpr int kConvRows = 4;  // of a block of results, at most
+
 Plan plan_conv2d_rows(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_rows(const ConvConfig& config);
 Plan plan_conv2d_weight_grad_rows(const ConvConfig& config);

@@ -8,6 +8,7 @@
 // Planes come with zeros around them (conv_pad); with a stride along x the pad kernel's rows are
 // read at symbolic strides.
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/conv/depthwise/conv_rows.h"
 #include "kernels/hints.h"
 #include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
@@ -21,7 +22,7 @@ namespace {
 using namespace Halide;
 
 // Results of a work-item in flight.
-constexpr int kWide = 2 * kLanes, kRows = 4;
+constexpr int kWide = 2 * kLanes, kRows = kConvRows;
 
 class ConvRows : public Generator<ConvRows> {
  public:

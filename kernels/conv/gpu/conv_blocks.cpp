@@ -126,8 +126,7 @@ bool is_blocked_input_grad(const ConvConfig& c) {
   // A block multiplies zeros in rows that it has no channels for and taps that a phase does not
   // have; a work-item per element visits hits alone, at some tenth of a block's speed.
   constexpr int64_t kMostWaste = 10;
-  const bool has_strides = c.stride_h > 1 || c.stride_w > 1;
-  if (!is_blocked(c) || (has_strides && (c.dilation_h > 1 || c.dilation_w > 1))) return false;
+  if (!is_blocked(c) || (has_strides(c) && (c.dilation_h > 1 || c.dilation_w > 1))) return false;
   const PhaseTaps h(c.top, c.kernel_h, c.stride_h), w(c.left, c.kernel_w, c.stride_w);
   const int64_t block = kBlocks.back().rows, inputs = group_inputs(c),
                 rows = ceil_div(inputs * c.stride_h * c.stride_w, block) * block;

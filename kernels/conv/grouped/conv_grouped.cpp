@@ -104,9 +104,8 @@ Spread forward(const ConvConfig& c) { return {forward_problem(c)}; }
 // to 2.5 ms, of 56x56 two apart 7.5 to 4.5; groups of 4 and 14x14 are faster here.
 bool are_weights_tiles(const ConvConfig& c) {
   constexpr int64_t kManyInputs = 8, kManyPixels = 512;
-  const bool has_strides = c.stride_h > 1 || c.stride_w > 1;
   return has_wide_units() && c.in_channels / c.groups >= kManyInputs &&
-         (has_strides || c.out_h() * c.out_w() >= kManyPixels);
+         (has_strides(c) || c.out_h() * c.out_w() >= kManyPixels);
 }
 
 // Without strides; instead dy is spread by them.

@@ -323,7 +323,7 @@ Plan plan_conv2d_planes(const ConvConfig& c, const ConvEpilogue& e) {
 }
 
 Plan plan_conv2d_input_grad_planes(const ConvConfig& c) {
-  if (c.stride_h > 1 || c.stride_w > 1) return plan_phases(c);
+  if (has_strides(c)) return plan_phases(c);
   const ConvProblem p = input_grad_problem(c);
   Recorder recorder = recorder_of_planes();
   Workspace scratch(3);
