@@ -2,7 +2,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/halide_runtime.h"
-#include "kernels/matmul/matmul_groups.h"
+#include "kernels/matmul/matmul_estimate.h"
 #include "kernels/registers.h"
 #include "kernels/streaming.h"
 
@@ -186,47 +186,13 @@ int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
   return ceil_div(tiles, narrow) == groups ? narrow : 0;
 }
 
-// ---- estimates. The figures are those of the machine the schedules were measured on; only their
-// ratios matter.
-
 namespace {
 
-constexpr double kLaunchNs = 2500;
-constexpr double kMultiplyAddNs = 1 / 240.0;                 // in a full tile
-constexpr double kGeneralMultiplyAddNs = 1 / 25.0;           // gathers its vectors
-constexpr double kScalarStoreNs = 1, kTurnedStoreNs = 0.05;  // an element
-constexpr double kStreamingNs = 0.02;                        // a multiply-add that waits for memory
-constexpr double kTransposingNs = 0.035;                     // one that also transposes its block
-// Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
-constexpr double kAliasingPenalty = 1.5;
-constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
-// A panel's rows begin or end within a line, which its neighbour's group reads and writes too.
-// Nor can C be written past the caches.
-constexpr double kHalfLinesPenalty = 1.3, kHalfLineStoreNs = 0.015, kUnstreamedStoreNs = 0.1;
-// A step of k reads one line of B, and the next is pages away soon.
-constexpr double kScatteredPenalty = 1.25;
-constexpr int64_t kScatteredPitch = 256;
-
-constexpr double kPackRowsNs = 0.25;
 // Steps of k that are worth sums in another order, and rows: each takes its share of the time, the
 // other tiles as much for one row as for 32.
 constexpr int64_t kLeastDot = 256, kMostDots = 20;
 // Where these rows are packed first, the most of the other side: of more, tiles take as long.
 constexpr int64_t kMostBesidePacked = 512;
-
-double pack_ns(MatmulPack pack) {
-  switch (pack) {
-    case MatmulPack::kNone:
-      return 0;
-    case MatmulPack::kRows:
-      return 0.13;
-    case MatmulPack::kColumns:
-      return 0.18;
-    case MatmulPack::kElements:
-      return 0.35;
-  }
-  return 0;
-}
 
 // Rows shorter than a vector, which follow each other without gaps.
 bool has_short_rows(const MatmulSide& side) {
@@ -269,66 +235,6 @@ bool takes_bias(const MatmulTile& tile, bool swapped) {
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
   if (has_whole_panels(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
-}
-
-// What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A a
-// multiple of 4 KiB apart are so many lines of one set, and a panel may be more than most of it.
-double first_cache_penalty(const MatmulProblem& p, const MatmulChoice& c) {
-  constexpr double kAliasingRow = 0.01, kLargePanel = 0.04;
-  constexpr int64_t kLargePanelFloats = 5 * 1024;
-  if (has_wide_registers()) return 1;
-  const bool aliases = !c.packs_rows && p.k >= 256 && p.rows(c).stride % 1024 == 0;
-  return 1 + (aliases ? kAliasingRow * c.tile->rows : 0) +
-         (c.tile->lanes() * p.k > kLargePanelFloats ? kLargePanel : 0);
-}
-
-double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
-  if (c.tile->rows == 1) return kStreamingNs;
-  const int64_t pitch = p.lanes(c).k_stride;
-  double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_vectors()) *
-              first_cache_penalty(p, c);
-  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
-  if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
-  if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines()) ns *= kHalfLinesPenalty;
-  if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes &&
-      pitch >= kScatteredPitch) {
-    ns *= kScatteredPenalty;
-  }
-  return ns;
-}
-
-// Also chooses how many tiles a group computes.
-double tile_ns(const MatmulProblem& p, MatmulChoice& c) {
-  const MatmulSide &rows = p.rows(c), &lanes = p.lanes(c);
-  const auto k = static_cast<double>(p.k);
-  const double elements = c.tile->rows * c.tile->lanes();
-  const Grouping grouping = group_tiles(p, c, elements * k * multiply_add_ns(p, c));
-  c.tiles_per_group = grouping.tiles;
-  double ns = kLaunchNs + grouping.nanoseconds;
-  const double stored = static_cast<double>(rows.extent) * lanes.extent * p.products();
-  if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * stored;
-  if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * stored;
-  if (!c.tile->has_whole_lines()) {
-    ns += (has_streamed_size(p, c) ? kUnstreamedStoreNs : kHalfLineStoreNs) * stored;
-  }
-  if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
-  if (c.pack != MatmulPack::kNone && !packs_in_groups(p, c)) {
-    const double padded = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
-    ns += kLaunchNs + padded * k * pack_ns(c.pack) * p.matrices(lanes);
-  }
-  return ns;
-}
-
-double vector_ns(const MatmulProblem& p, const MatmulChoice& c) {
-  const double lanes = ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes;
-  return kLaunchNs + lanes * p.k * p.products() * kTransposingNs;
-}
-
-double general_ns(const MatmulProblem& p, const MatmulChoice& c) {
-  constexpr int64_t kRows = 4;
-  return kLaunchNs + ceil_div(p.rows(c).extent, kRows) * kRows *
-                         ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes * double(p.k) *
-                         p.products() * kGeneralMultiplyAddNs;
 }
 
 std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
@@ -377,13 +283,13 @@ std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
 std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProblem& p) {
   if (device_class == DeviceClass::kGpu) return gpu_choices(p);
   std::vector<MatmulChoice> choices{{false}, {true}};
-  for (MatmulChoice& c : choices) c.nanoseconds = general_ns(p, c);
+  for (MatmulChoice& c : choices) c.nanoseconds = matmul_general_ns(p, c);
   if (p.k == 0 || p.dtype != DType::kF32) return choices;
   if (const auto dot = dot_choice(p)) return {*dot};
   for (bool swapped : {false, true}) {
     MatmulChoice vector{swapped, &kMatmulVector};
     if (p.rows(vector).extent == 1 && p.lanes(vector).k_stride == 1) {
-      vector.nanoseconds = vector_ns(p, vector);
+      vector.nanoseconds = matmul_vector_ns(p, vector);
       choices.push_back(vector);
     }
     for (const MatmulTile& tile : kTiles) {
@@ -397,7 +303,7 @@ std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProb
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes, tile)) continue;
         c.packs_rows = p.rows(c).k_stride != 1;
-        c.nanoseconds = tile_ns(p, c);
+        c.nanoseconds = matmul_tile_ns(p, c);
         choices.push_back(c);
       }
     }

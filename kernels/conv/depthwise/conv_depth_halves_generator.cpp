@@ -8,6 +8,7 @@
 //   conv_depth_halves_weight  dw: sums over pixels, a vector of them per tap, folded at the end
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_depth.h"
+#include "kernels/conv/depthwise/conv_depth_recipe.h"
 #include "kernels/hints.h"
 #include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
@@ -149,8 +150,9 @@ class ConvDepthHalves : public HalvesGenerator<ConvDepthHalves> {
     const Expr height = out.dim(0).extent() / width;
     seen = see_rows(height);
     // A row of x after the other, each for the windows that see it: few registers.
-    at = RDom(0, reach() + 1, 0, seen_rows(), "at");
-    const Expr of = at.y / 2 - at.x, row = clamp(of, 0, kRows - 1), ky = at.y - 2 * of;
+    at = RDom(0, windows_of_step(across(), 2), 0, seen_rows(), "at");
+    const auto [of, ky] = tap_of_step(at.y, at.x, 2);
+    const Expr row = clamp(of, 0, kRows - 1);
     totals(l, i, v, k, g, n) = 0.0f;
     const Expr old = totals(l, row, v, k, g, n);
     Expr sum = old;

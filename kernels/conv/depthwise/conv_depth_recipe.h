@@ -24,4 +24,17 @@ struct DepthWindows {
   }
 };
 
+// Where rows of x are taken one after the other, each for all the windows that see it, which begin
+// `apart` rows from each other: how many those are, of `across` rows, and of row `step` the tap row
+// that it is to one of them, the `before`th before the last that begins by then. Neither window nor
+// tap row need exist.
+inline int windows_of_step(int across, int apart) { return (across + apart - 1) / apart; }
+struct TapOfStep {
+  Halide::Expr window, ky;
+};
+inline TapOfStep tap_of_step(const Halide::Expr& step, const Halide::Expr& before, int apart) {
+  const Halide::Expr window = step / apart - before;
+  return {window, step - apart * window};
+}
+
 }  // namespace ballast::kernels

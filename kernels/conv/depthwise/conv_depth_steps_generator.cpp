@@ -108,10 +108,9 @@ class ConvDepthSteps : public SquareResults<StepsGenerator<ConvDepthSteps>> {
     const auto x_at = [&](int place) {
       return Expr(in(unsafe_promise_clamped(place + l, 0, pixels() - 1), g, n));
     };
-    const int windows_of_step = (across() + apart() - 1) / apart();
-    at = RDom(0, windows_of_step, 0, steps(), "at");
-    const Expr vector = at.y / apart() - at.x, ky = at.y - apart() * vector,
-               of = clamp(vector, 0, vectors() - 1);
+    at = RDom(0, windows_of_step(across(), apart()), 0, steps(), "at");
+    const auto [vector, ky] = tap_of_step(at.y, at.x, apart());
+    const Expr of = clamp(vector, 0, vectors() - 1);
     sums(l, v, g, n) = 0.0f;
     const Expr old = sums(l, of, g, n);
     Expr sum = old;

@@ -1,0 +1,102 @@
+#include "kernels/matmul/matmul_estimate.h"
+
+#include "kernels/matmul/matmul_groups.h"
+#include "kernels/registers.h"
+
+namespace ballast::kernels {
+namespace {
+
+constexpr double kLaunchNs = 2500;
+constexpr double kMultiplyAddNs = 1 / 240.0;                 // in a full tile
+constexpr double kGeneralMultiplyAddNs = 1 / 25.0;           // gathers its vectors
+constexpr double kScalarStoreNs = 1, kTurnedStoreNs = 0.05;  // an element
+constexpr double kStreamingNs = 0.02;                        // a multiply-add that waits for memory
+constexpr double kTransposingNs = 0.035;                     // one that also transposes its block
+// Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
+constexpr double kAliasingPenalty = 1.5;
+constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
+// A panel's rows begin or end within a line, which its neighbour's group reads and writes too.
+// Nor can C be written past the caches.
+constexpr double kHalfLinesPenalty = 1.3, kHalfLineStoreNs = 0.015, kUnstreamedStoreNs = 0.1;
+// A step of k reads one line of B, and the next is pages away soon.
+constexpr double kScatteredPenalty = 1.25;
+constexpr int64_t kScatteredPitch = 256;
+
+constexpr double kPackRowsNs = 0.25;
+
+double pack_ns(MatmulPack pack) {
+  switch (pack) {
+    case MatmulPack::kNone:
+      return 0;
+    case MatmulPack::kRows:
+      return 0.13;
+    case MatmulPack::kColumns:
+      return 0.18;
+    case MatmulPack::kElements:
+      return 0.35;
+  }
+  return 0;
+}
+
+// What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A a
+// multiple of 4 KiB apart are so many lines of one set, and a panel may be more than most of it.
+double first_cache_penalty(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr double kAliasingRow = 0.01, kLargePanel = 0.04;
+  constexpr int64_t kLargePanelFloats = 5 * 1024;
+  if (has_wide_registers()) return 1;
+  const bool aliases = !c.packs_rows && p.k >= 256 && p.rows(c).stride % 1024 == 0;
+  return 1 + (aliases ? kAliasingRow * c.tile->rows : 0) +
+         (c.tile->lanes() * p.k > kLargePanelFloats ? kLargePanel : 0);
+}
+
+double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  if (c.tile->rows == 1) return kStreamingNs;
+  const int64_t pitch = p.lanes(c).k_stride;
+  double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_vectors()) *
+              first_cache_penalty(p, c);
+  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
+  if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
+  if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines()) ns *= kHalfLinesPenalty;
+  if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes &&
+      pitch >= kScatteredPitch) {
+    ns *= kScatteredPenalty;
+  }
+  return ns;
+}
+
+}  // namespace
+
+double matmul_tile_ns(const MatmulProblem& p, MatmulChoice& c) {
+  const MatmulSide &rows = p.rows(c), &lanes = p.lanes(c);
+  const auto k = static_cast<double>(p.k);
+  const double elements = c.tile->rows * c.tile->lanes();
+  const Grouping grouping = group_tiles(p, c, elements * k * multiply_add_ns(p, c));
+  c.tiles_per_group = grouping.tiles;
+  double ns = kLaunchNs + grouping.nanoseconds;
+  const double stored = static_cast<double>(rows.extent) * lanes.extent * p.products();
+  if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * stored;
+  if (c.tile->store == MatmulStore::kRows) ns += kTurnedStoreNs * stored;
+  if (!c.tile->has_whole_lines()) {
+    ns += (has_streamed_size(p, c) ? kUnstreamedStoreNs : kHalfLineStoreNs) * stored;
+  }
+  if (c.packs_rows) ns += kLaunchNs + rows.extent * k * kPackRowsNs * p.matrices(rows);
+  if (c.pack != MatmulPack::kNone && !packs_in_groups(p, c)) {
+    const double padded = ceil_div(lanes.extent, c.tile->lanes()) * c.tile->lanes();
+    ns += kLaunchNs + padded * k * pack_ns(c.pack) * p.matrices(lanes);
+  }
+  return ns;
+}
+
+double matmul_vector_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  const double lanes = ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes;
+  return kLaunchNs + lanes * p.k * p.products() * kTransposingNs;
+}
+
+double matmul_general_ns(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kRows = 4;
+  return kLaunchNs + ceil_div(p.rows(c).extent, kRows) * kRows *
+                         ceil_div(p.lanes(c).extent, kMatmulLanes) * kMatmulLanes * double(p.k) *
+                         p.products() * kGeneralMultiplyAddNs;
+}
+
+}  // namespace ballast::kernels
