@@ -1,13 +1,12 @@
 # How GoogleTest binaries become CTest entries: one entry per OpenCL implementation, not per case.
 #
-#   ballast_add_test(<target> [NO_DEVICE] [MANY_PROGRAMS] [BOTH_CLASSES] [LABELS label...]
-#                    [TIMEOUT seconds] [COST seconds] [SHARDS n] [ENVIRONMENT k=v...])
+#   ballast_add_test(<target> [NO_DEVICE] [BOTH_CLASSES] [LABELS label...] [TIMEOUT seconds]
+#                    [COST seconds] [SHARDS n] [ENVIRONMENT k=v...])
 #     <target>.pocl and, where tools/setup.sh installed Intel's runtime, <target>.intel; with
 #     NO_DEVICE a single entry <target>. BALLAST_DEVICE names the device, BALLAST_PLUGIN the plugin.
 #     SHARDS divides the cases among n entries that run side by side: <target>.pocl.1, ... A process
-#     of PoCL compiles one program at a time. MANY_PROGRAMS: most of them for one case only; PoCL's
-#     own cache has to do, since for ours it compiles each kernel once more. BOTH_CLASSES: once more
-#     with the schedules of GPUs, <target>.pocl.gpu and so on, by the main of tests/class_main.cpp.
+#     of PoCL compiles one program at a time. BOTH_CLASSES: once more with the schedules of GPUs,
+#     <target>.pocl.gpu and so on, by the main of tests/class_main.cpp.
 #     COST: about how long an entry takes where that is long. Those start first, so that none is left
 #     alone at the end; ctest itself knows only once it has run them.
 #   ballast_add_oclgrind_test(<target> FILTER gtest-filter [TIMEOUT seconds] [COST seconds] [SHARDS n])
@@ -66,20 +65,17 @@ function(ballast_test_entry name)
     ENVIRONMENT "${BALLAST_TEST_ENVIRONMENT};TEST_TMPDIR=${files};${plugin};${arg_ENVIRONMENT}")
 endfunction()
 
-# One entry per OpenCL implementation.
+# One entry per OpenCL implementation. On PoCL its own cache has to do: for ours it compiles each
+# kernel once more, for any local size, which made the first run of layer_test 61 s instead of 29.
 function(ballast_device_entries target suffix)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "MANY_PROGRAMS" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
-  set(cache "")
-  if(arg_MANY_PROGRAMS)
-    set(cache BALLAST_CACHE_DIR=off)
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
   set(command ${BALLAST_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
   if(NOT arg_COST)
     set(arg_COST 0)
   endif()
   set(common TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} COMMAND ${command})
   ballast_test_entry(${target}.pocl${suffix} ${common} LABELS pocl ${arg_LABELS}
-                     ENVIRONMENT BALLAST_DEVICE=pocl ${cache} ${arg_ENVIRONMENT})
+                     ENVIRONMENT BALLAST_DEVICE=pocl BALLAST_CACHE_DIR=off ${arg_ENVIRONMENT})
   if(IS_DIRECTORY "${BALLAST_INTEL_VENDORS}" AND NOT BALLAST_SANITIZE)
     ballast_test_entry(${target}.intel${suffix} ${common} LABELS intel ${arg_LABELS}
                        ENVIRONMENT BALLAST_DEVICE=intel "OCL_ICD_VENDORS=${BALLAST_INTEL_VENDORS}"
@@ -88,7 +84,7 @@ function(ballast_device_entries target suffix)
 endfunction()
 
 function(ballast_add_test target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;MANY_PROGRAMS;BOTH_CLASSES"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;BOTH_CLASSES"
                         "TIMEOUT;COST;SHARDS" "LABELS;ENVIRONMENT")
   ballast_optimize_lightly(${target})
   if(BALLAST_TEST_HEADERS)
@@ -107,9 +103,6 @@ function(ballast_add_test target)
     endif()
   endif()
   set(common TIMEOUT ${arg_TIMEOUT} COST ${arg_COST} LABELS ${arg_LABELS})
-  if(arg_MANY_PROGRAMS)
-    list(PREPEND common MANY_PROGRAMS)
-  endif()
   if(arg_NO_DEVICE)
     ballast_test_entry(${target} TIMEOUT ${arg_TIMEOUT} LABELS pure ${arg_LABELS}
                        ENVIRONMENT ${arg_ENVIRONMENT}

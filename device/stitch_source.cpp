@@ -211,8 +211,9 @@ void StitchUnit::add_declaration(const std::string& item) {
   std::string name = item;
   // A function's name stands before its first parenthesis, another declaration's before '=', '['
   // or ';'.
+  static const std::regex before_more(R"((\w+)\s*[(=\[;])");
   const std::string start = without_attributes(item.substr(0, item.find('{')));
-  if (std::regex_search(start, match, std::regex(R"((\w+)\s*[(=\[;])"))) name = match[1];
+  if (std::regex_search(start, match, before_more)) name = match[1];
   const auto [known, is_new] = declarations_.emplace(name, item);
   if (is_new) {
     add_text(scanned);
@@ -226,10 +227,10 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
   const size_t open = item.find('{');
   const std::string head = without_attributes(item.substr(0, open));
+  static const std::regex of_kernel(R"((?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)\s*)"),
+      is_local(R"(\b(?:__)?local\b.*?(\w+)\s*$)");
   std::smatch match;
-  if (open == std::string::npos ||
-      !std::regex_match(head, match,
-                        std::regex(R"((?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)\s*)"))) {
+  if (open == std::string::npos || !std::regex_match(head, match, of_kernel)) {
     throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
   }
   const std::string entry = match[1];
@@ -244,8 +245,7 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
   for (const KernelParameter& parameter : function.parameters) {
     // A __local parameter counts where the body uses it; Halide always passes one.
     std::smatch name;
-    if (std::regex_search(parameter.text, name, std::regex(R"(\b(?:__)?local\b.*?(\w+)\s*$)")) &&
-        body.names.count(name[1]) != 0) {
+    if (std::regex_search(parameter.text, name, is_local) && body.names.count(name[1]) != 0) {
       function.needs_one_item_groups = true;
     }
   }
