@@ -1,10 +1,11 @@
 #include "device/builtins.h"
 
+#include "device/words.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -113,12 +114,10 @@ void declare_conversion(std::string& out, const std::string& name) {
 
 // The names before parentheses.
 std::set<std::string> called_names(const std::string& text) {
-  const auto is_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   std::set<std::string> names;
   for (size_t open = 0; (open = text.find('(', open)) != std::string::npos; ++open) {
-    size_t begin = open;
-    while (begin > 0 && is_name(text[begin - 1])) --begin;
-    if (begin < open) names.insert(text.substr(begin, open - begin));
+    const std::string_view name = word_before(text, open);
+    if (!name.empty()) names.emplace(name);
   }
   return names;
 }

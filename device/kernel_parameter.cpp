@@ -1,25 +1,13 @@
 #include "device/kernel_parameter.h"
 
+#include "device/words.h"
+
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 namespace ballast::device {
 namespace {
-
-bool is_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = begin;
-    while (end < text.size() && is_of_word(text[end])) ++end;
-    if (end > begin) words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
 
 bool is_qualifier(std::string_view word) {
   constexpr std::array<std::string_view, 6> kQualifiers = {"const", "volatile", "global",
@@ -28,8 +16,6 @@ bool is_qualifier(std::string_view word) {
          std::find(kQualifiers.begin(), kQualifiers.end(), word) != kQualifiers.end();
 }
 
-// Kernels have dozens of parameters: regular expressions for them took 0.3 s of a start that
-// compiled nothing.
 KernelParameter parse_parameter(const std::string& text) {
   KernelParameter parameter;
   parameter.text = text;
@@ -41,6 +27,7 @@ KernelParameter parse_parameter(const std::string& text) {
     words.pop_back();
   }
   for (const std::string_view word : words) {
+    if (word == "local" || word == "__local") parameter.is_local = true;
     if (is_qualifier(word) || (parameter.is_pointer && word.data() > &text[star])) continue;
     parameter.type += (parameter.type.empty() ? "" : " ") + std::string(word);
   }

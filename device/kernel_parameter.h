@@ -11,6 +11,7 @@ struct KernelParameter {
   std::string type;  // without address space, `const` and `restrict`: "float", "int"
   std::string name;
   bool is_pointer = false;
+  bool is_local = false;  // in local memory
 };
 
 // `list` stands between the parentheses.

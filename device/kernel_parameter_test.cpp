@@ -8,7 +8,7 @@ namespace {
 TEST(KernelParameterTest, PartsTypeFromNameAndQualifiers) {
   struct Case {
     const char *text, *type, *name;
-    bool is_pointer;
+    bool is_pointer, is_local = false;
   };
   const Case cases[] = {{" const int _a", "int", "_a", false},
                         {"\n const unsigned  int n ", "unsigned int", "n", false},
@@ -16,7 +16,8 @@ TEST(KernelParameterTest, PartsTypeFromNameAndQualifiers) {
                         {" __global float *restrict _x", "float", "_x", true},
                         {"global const volatile ulong* x", "ulong", "x", true},
                         {"__constant short * __restrict t", "short", "t", true},
-                        {" __local int16* __shared", "int16", "__shared", true}};
+                        {" __local int16* __shared", "int16", "__shared", true, true},
+                        {"local bool *flags", "bool", "flags", true, true}};
   std::string list;
   for (const Case& c : cases) list += (list.empty() ? "" : ",") + std::string(c.text);
   const std::vector<KernelParameter> parameters = parse_parameters(list);
@@ -26,6 +27,7 @@ TEST(KernelParameterTest, PartsTypeFromNameAndQualifiers) {
     EXPECT_EQ(parameters[i].type, cases[i].type) << cases[i].text;
     EXPECT_EQ(parameters[i].name, cases[i].name) << cases[i].text;
     EXPECT_EQ(parameters[i].is_pointer, cases[i].is_pointer) << cases[i].text;
+    EXPECT_EQ(parameters[i].is_local, cases[i].is_local) << cases[i].text;
   }
 }
 

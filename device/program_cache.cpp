@@ -5,13 +5,13 @@
 #include "device/device.h"
 #include "device/disk_cache.h"
 #include "device/packed_scalars.h"
+#include "device/words.h"
 
 #include <spdlog/spdlog.h>
 #include <xxhash.h>
 
 #include <cstdlib>
 #include <mutex>
-#include <regex>
 #include <string_view>
 #include <unordered_map>
 
@@ -25,12 +25,13 @@ struct Entry {
 
 // "conv_f32, bias_f32": the kernels of a source, for messages.
 std::string kernel_names(const std::string& text) {
-  static const std::regex pattern(R"(\b(?:__)?kernel\s+void\s+(\w+)\s*\()");
   std::string names;
-  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
-    const std::string name = (*match)[1];
-    if (name == "_at_least_one_kernel") continue;  // Halide's placeholder
-    names += (names.empty() ? "" : ", ") + name;
+  const std::vector<std::string_view> words = words_of(text);
+  for (size_t i = 2; i < words.size(); ++i) {
+    const bool is_kernel =
+        words[i - 1] == "void" && (words[i - 2] == "kernel" || words[i - 2] == "__kernel");
+    if (!is_kernel || words[i] == "_at_least_one_kernel") continue;  // Halide's placeholder
+    names.append(names.empty() ? "" : ", ").append(words[i]);
   }
   return names;
 }

@@ -1,10 +1,10 @@
 #include "device/stitch_source.h"
 
+#include "device/words.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -31,14 +31,10 @@ constexpr struct {
       "#endif\n";
 } kCalled;
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 }  // namespace
 
 // A text with `restrict` dropped, id queries along constant dimensions replaced by parameters and
-// pointers made to alias (see StitchUnit), and the names that are left in it. One pass by hand:
-// kernels have up to a megabyte of unrolled code, for which std::regex is slow and runs out of
-// stack.
+// pointers made to alias (see StitchUnit), and the names that are left in it.
 struct Rewritten {
   std::string text;
   std::set<std::string> names;
@@ -48,7 +44,7 @@ struct Rewritten {
   explicit Rewritten(const std::string& from) {
     for (size_t i = 0; i < from.size();) {
       const size_t start = i;
-      while (i < from.size() && is_word(from[i])) ++i;
+      i = end_of_word(from, i);
       if (i == start) {
         text += from[i++];
         continue;
@@ -201,19 +197,53 @@ void StitchUnit::add(const Source& source) {
   }
 }
 
+namespace {
+
+constexpr const char* kBlanks = " \t\r\n";
+
+// The name that stands before `mark` and blanks; empty where another thing does.
+std::string_view name_before(std::string_view text, size_t mark) {
+  return word_before(text, text.substr(0, mark).find_last_not_of(kBlanks) + 1);
+}
+
+// What a declaration declares: a function's name stands before its first parenthesis, another's
+// before '=', '[' or ';'. The whole of a declaration without a name.
+std::string declared_name(const std::string& item) {
+  const std::string start = without_attributes(item.substr(0, item.find('{')));
+  for (size_t mark = 0; (mark = start.find_first_of("(=[;", mark)) != std::string::npos; ++mark) {
+    const std::string_view name = name_before(start, mark);
+    if (!name.empty()) return std::string(name);
+  }
+  return item;
+}
+
+// "__kernel void name(parameters)".
+struct KernelHead {
+  std::string name;
+  std::string parameters;
+
+  explicit KernelHead(const std::string& text) {
+    const size_t open = std::min(text.find('('), text.size());
+    const size_t close = std::min(text.find_first_of("()", open + 1), text.size());
+    const std::vector<std::string_view> words = words_of(std::string_view(text).substr(0, open));
+    const bool is_known = words.size() == 3 && (words[0] == "kernel" || words[0] == "__kernel") &&
+                          words[1] == "void" && close < text.size() && text[close] == ')' &&
+                          text.find_first_not_of(kBlanks, close + 1) == std::string::npos;
+    if (!is_known) throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
+    name = words[2];
+    parameters = text.substr(open + 1, close - open - 1);
+  }
+};
+
+}  // namespace
+
 // Functions and types around the kernels: kept once where sources share them.
 void StitchUnit::add_declaration(const std::string& item) {
   const Rewritten scanned(item);
   if (scanned.has_replaced_ids || scanned.has_id_query() || scanned.has_barrier()) {
     throw StitchRefusal{"a helper function asks for work-item ids or has a barrier"};
   }
-  std::smatch match;
-  std::string name = item;
-  // A function's name stands before its first parenthesis, another declaration's before '=', '['
-  // or ';'.
-  static const std::regex before_more(R"((\w+)\s*[(=\[;])");
-  const std::string start = without_attributes(item.substr(0, item.find('{')));
-  if (std::regex_search(start, match, before_more)) name = match[1];
+  const std::string name = declared_name(item);
   const auto [known, is_new] = declarations_.emplace(name, item);
   if (is_new) {
     add_text(scanned);
@@ -225,27 +255,19 @@ void StitchUnit::add_declaration(const std::string& item) {
 
 void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
-  const size_t open = item.find('{');
-  const std::string head = without_attributes(item.substr(0, open));
-  static const std::regex of_kernel(R"((?:__)?kernel\s+void\s+(\w+)\s*\(([^()]*)\)\s*)"),
-      is_local(R"(\b(?:__)?local\b.*?(\w+)\s*$)");
-  std::smatch match;
-  if (open == std::string::npos || !std::regex_match(head, match, of_kernel)) {
-    throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
-  }
-  const std::string entry = match[1];
+  const size_t open = std::min(item.find('{'), item.size());
+  const KernelHead head(without_attributes(item.substr(0, open)));
   const Rewritten body(item.substr(open));
   if (body.has_id_query()) {
-    throw StitchRefusal{fmt::format("{} asks for an id along a computed dimension", entry)};
+    throw StitchRefusal{fmt::format("{} asks for an id along a computed dimension", head.name)};
   }
   KernelFunction function;
-  function.name = prefix + entry;
+  function.name = prefix + head.name;
   function.needs_one_item_groups = body.has_barrier();
-  function.parameters = parse_parameters(match[2]);
+  function.parameters = parse_parameters(head.parameters);
   for (const KernelParameter& parameter : function.parameters) {
     // A __local parameter counts where the body uses it; Halide always passes one.
-    std::smatch name;
-    if (std::regex_search(parameter.text, name, is_local) && body.names.count(name[1]) != 0) {
+    if (parameter.is_local && body.names.count(parameter.name) != 0) {
       function.needs_one_item_groups = true;
     }
   }
@@ -254,11 +276,11 @@ void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
   text_ += fmt::format("static {} void {}({}{}",
                        function.needs_one_item_groups ? "inline" : kCalled.name, function.name,
                        kIdParameters, function.parameters.empty() ? "" : ", ");
-  add_text(Rewritten(match[2]));
+  add_text(Rewritten(head.parameters));
   text_ += ") ";
   add_text(body);
   text_ += "\n";
-  kernels->emplace(entry, std::move(function));
+  kernels->emplace(head.name, std::move(function));
 }
 
 void StitchUnit::add_text(const Rewritten& part) {

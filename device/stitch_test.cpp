@@ -253,6 +253,11 @@ TEST_F(StitchTest, RefusesWithAReason) {
       refusal({launch_of("__kernel void k(__global int* a) { *a = 1; }"),
                launch_of("__kernel void k(__global int* a) { *a = 1; }", "-cl-mad-enable")}),
       HasSubstr("compiler options"));
+  for (const char* head : {"int k(__global int* a)", "void k(__global int* a) __x(1)", "void k"}) {
+    EXPECT_THAT(refusal({launch_of(fmt::format("__kernel {} {{}}", head))}),
+                HasSubstr("kernel's head"))
+        << head;
+  }
   EXPECT_THAT(refusal({launch_of("__kernel void k(__global int* a, int b) { *a = b; }")}),
               HasSubstr("2 parameters, its launch 1"));
   EXPECT_THAT(refusal({launch_of("__kernel void k(__global int* a) { *a = 1;")}),

@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <regex>
 #include <system_error>
 
 namespace ballast {
@@ -75,9 +75,29 @@ void AtomicFile::commit() {
   remove_leftovers();
 }
 
+namespace {
+
+// Whether `text` is ".<number>-<number>.tmp", what create() puts after the name.
+bool is_temporary_suffix(const std::string& text) {
+  size_t at = 0;
+  const auto skip = [&](const char* next) {
+    const bool is_next = text.compare(at, std::strlen(next), next) == 0;
+    at += std::strlen(next);
+    return is_next;
+  };
+  const auto skip_number = [&] {
+    const size_t begin = at;
+    at = std::min(text.find_first_not_of("0123456789", begin), text.size());
+    return at > begin;
+  };
+  return skip(".") && skip_number() && skip("-") && skip_number() && skip(".tmp") &&
+         at == text.size();
+}
+
+}  // namespace
+
 // The file itself is whole, so nothing that fails here is an error.
 void AtomicFile::remove_leftovers() const {
-  static const std::regex suffix(R"(\.\d+-\d+\.tmp)");
   const std::filesystem::path path(path_);
   const std::string name = path.filename().string();
   std::error_code error;
@@ -85,8 +105,7 @@ void AtomicFile::remove_leftovers() const {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string other = entry.path().filename().string();
     const bool is_ours =
-        other.compare(0, name.size(), name) == 0 &&
-        std::regex_match(other.substr(std::min(name.size(), other.size())), suffix);
+        other.compare(0, name.size(), name) == 0 && is_temporary_suffix(other.substr(name.size()));
     if (!is_ours) continue;
     const int descriptor = open(entry.path().c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) continue;

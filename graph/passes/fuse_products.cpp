@@ -1,10 +1,10 @@
+#include "device/words.h"
 #include "graph/ops/fused.h"
 #include "graph/passes.h"
 #include "graph/passes/groups.h"
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 
 namespace ballast::graph {
 
@@ -27,17 +27,18 @@ class Chain {
 
   // All steps of another program, whose input i has the name names[i] here.
   void add_program(const std::string& program, const std::vector<std::string>& names) {
-    static const std::regex ref("\\b([is])([0-9]+)\\b");
-    const size_t first_step = steps_;
     std::string text;
-    auto begin = program.begin();
-    for (std::sregex_iterator at(program.begin(), program.end(), ref), end; at != end; ++at) {
-      const size_t number = std::stoul((*at)[2]);
-      text.append(begin, (*at)[0].first);
-      text += (*at)[1] == "i" ? names.at(number) : fmt::format("s{}", first_step + number);
-      begin = (*at)[0].second;
-    }
-    append(text.append(begin, program.end()));
+    size_t copied = 0;
+    device::for_each_word(program, [&](size_t begin, size_t end) {
+      const bool is_ref = (program[begin] == 'i' || program[begin] == 's') && end > begin + 1 &&
+                          program.find_first_not_of("0123456789", begin + 1) >= end;
+      if (!is_ref) return;
+      const size_t number = std::stoul(program.substr(begin + 1, end - begin - 1));
+      text.append(program, copied, begin - copied);
+      text += program[begin] == 'i' ? names.at(number) : fmt::format("s{}", steps_ + number);
+      copied = end;
+    });
+    append(text.append(program, copied));
   }
 
   const std::string& program() const { return program_; }

@@ -1,35 +1,17 @@
 #include "kernels/source/source_names.h"
 
+#include "device/words.h"
 #include "kernels/source/replace_text.h"
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <map>
-#include <regex>
 #include <set>
 
 namespace ballast::kernels {
 namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_part_of_name(char c) {
-  return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
-}
-
-// Calls f(begin, end) for every name in the text.
-void for_each_name(const std::string& text, const std::function<void(size_t, size_t)>& f) {
-  for (size_t begin = 0; begin < text.size();) {
-    if (!is_part_of_name(text[begin])) {
-      ++begin;
-      continue;
-    }
-    size_t end = begin;
-    while (end < text.size() && is_part_of_name(text[end])) ++end;
-    f(begin, end);
-    begin = end;
-  }
-}
 
 // Where "__<number>" begins in [from, end), and where it ends; {end, end} where there is none.
 std::pair<size_t, size_t> find_number(const std::string& text, size_t from, size_t end) {
@@ -48,7 +30,7 @@ using Numbers = std::map<std::string, std::set<int>>;
 Numbers numbers_in(const std::string& text) {
   Numbers numbers;
   std::set<std::string> plain;
-  for_each_name(text, [&](size_t begin, size_t end) {
+  device::for_each_word(text, [&](size_t begin, size_t end) {
     const auto [at, last] = find_number(text, begin, end);
     if (at < end) {
       numbers[text.substr(begin, at - begin)].insert(std::stoi(text.substr(at + 2, last - at - 2)));
@@ -80,28 +62,41 @@ void renumber_values(std::string& text, const std::string& prefix) {
     const size_t digits = begin + prefix.size();
     return std::stoi(text.substr(digits, end - digits));
   };
-  for_each_name(text, [&](size_t begin, size_t end) {
+  device::for_each_word(text, [&](size_t begin, size_t end) {
     if (is_value(text, begin, end, prefix)) ranks[number_at(begin, end)] = 0;
   });
   int rank = 0;
   for (auto& entry : ranks) entry.second = rank++;
   Replacements values(text);
-  for_each_name(text, [&](size_t begin, size_t end) {
+  device::for_each_word(text, [&](size_t begin, size_t end) {
     if (!is_value(text, begin, end, prefix)) return;
     values.replace(begin + prefix.size(), end, std::to_string(ranks.at(number_at(begin, end))));
   });
   values.apply();
 }
 
+// The name without its parts that are numbers, and the underscores before each.
+std::string without_numbers(const std::string& name) {
+  std::string plain;
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t part = std::min(name.find_first_not_of('_', begin), name.size());
+    const size_t end = std::min(name.find('_', part), name.size());
+    const bool is_number =
+        part > begin && end > part && std::all_of(&name[part], &name[end], is_digit);
+    if (!is_number) plain.append(name, begin, end - begin);
+    begin = end;
+  }
+  return plain;
+}
+
 // Takes the numbers out of the kernel's name. Halide has two ways to put them in, the second where
 // a hash of the name was seen before: "_kernel_out__12_s0_x", "_kernel_out_12_s0_x__1".
 void rename_kernel(std::string& text) {
-  static const std::regex number("_+[0-9]+(?=_|$)");
   const std::string name = kernel_name_in(text);
   if (name.empty()) return;
-  const std::string plain = std::regex_replace(name, number, "");
+  const std::string plain = without_numbers(name);
   Replacements names(text);
-  for_each_name(text, [&](size_t begin, size_t end) {
+  device::for_each_word(text, [&](size_t begin, size_t end) {
     if (text.compare(begin, end - begin, name) == 0) names.replace(begin, end, plain);
   });
   names.apply();
@@ -115,7 +110,7 @@ void renumber_names(std::string& text) {
   for (const char* prefix : kValues) renumber_values(text, prefix);
   const Numbers numbers = numbers_in(text);
   Replacements renumbered(text);
-  for_each_name(text, [&](size_t begin, size_t end) {
+  device::for_each_word(text, [&](size_t begin, size_t end) {
     const auto [at, last] = find_number(text, begin, end);
     if (at == end) return;
     const std::set<int>& all = numbers.at(text.substr(begin, at - begin));

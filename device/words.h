@@ -1,0 +1,46 @@
+// The words of a program's text: names, keywords and numbers of OpenCL C and of what resembles it.
+// By hand, where regular expressions would do: kernels have up to a megabyte of unrolled code, for
+// which std::regex is slow and runs out of stack.
+#pragma once
+
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+namespace ballast::device {
+
+inline bool is_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Where the word that begins at `begin` ends; `begin` itself where none does.
+inline size_t end_of_word(std::string_view text, size_t begin) {
+  while (begin < text.size() && is_of_word(text[begin])) ++begin;
+  return begin;
+}
+
+// The word that ends at `end`; empty where none does.
+inline std::string_view word_before(std::string_view text, size_t end) {
+  size_t begin = end;
+  while (begin > 0 && is_of_word(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+// Calls f(begin, end) for every word.
+template <class F>
+void for_each_word(std::string_view text, F f) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = end_of_word(text, begin);
+    if (end > begin) f(begin, end);
+    begin = end + 1;
+  }
+}
+
+inline std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for_each_word(
+      text, [&](size_t begin, size_t end) { words.push_back(text.substr(begin, end - begin)); });
+  return words;
+}
+
+}  // namespace ballast::device
