@@ -23,8 +23,7 @@ elseif(BALLAST_SANITIZE STREQUAL "thread")
   add_link_options(-fsanitize=thread)
 endif()
 
-# Tests and programs whose time is spent in what they call are sooner run than optimized.
-# Instrumented, they take half as long again to optimize, and what is not tests a sixth.
+# What spends its time in what it calls is sooner run than optimized; instrumented even more so.
 function(ballast_optimize_lightly target)
   if(BALLAST_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)

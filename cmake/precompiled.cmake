@@ -12,6 +12,7 @@ set(BALLAST_HEADERS_frontend ${BALLAST_HEADERS_plugin})
 set(BALLAST_HEADERS_recipes <Halide.h>)
 set(BALLAST_HEADERS_generators ${BALLAST_HEADERS_recipes})
 set(BALLAST_HEADERS_tests <gmock/gmock.h> <gtest/gtest.h>)
+set(BALLAST_HEADERS_kernel_tests ${BALLAST_HEADERS_tests})
 set(BALLAST_HEADERS_frontend_tests ${BALLAST_HEADERS_tests} <frontend/ballast_frontend.h>)
 
 # What lets a compiler cache know a precompiled header by its content.

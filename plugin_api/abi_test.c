@@ -192,12 +192,11 @@ static void test_arrays(void) {
     ballast_tensor_desc desc;
     uint64_t later;
   } out[3];
-  ballast_tensor_desc types[3];
+  const ballast_tensor_desc x = f32(2, 2, 3), gamma = f32(1, 3, 0);
+  const ballast_tensor_desc types[3] = {x, gamma, gamma};
   ballast_op_call call = call_of("layer_norm", types, 3);
   uint64_t count = 0;
   int i;
-  types[0] = f32(2, 2, 3);
-  types[1] = types[2] = f32(1, 3, 0);
   memset(out, 0, sizeof out);
   for (i = 0; i < 3; ++i) {
     out[i].desc.struct_size = sizeof out[i];
