@@ -212,7 +212,7 @@ void take_lanes(std::string& text) {
 
 // How often `name` is a word of `text`.
 size_t count_name(std::string_view text, std::string_view name) {
-  const auto goes_on = [&](size_t at) { return device::is_of_word(text[at]); };
+  const auto goes_on = [&](size_t at) { return at < text.size() && device::is_of_word(text[at]); };
   size_t count = 0;
   for (size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; at += name.size()) {
     count += goes_on(at - 1) || goes_on(at + name.size()) ? 0 : 1;
