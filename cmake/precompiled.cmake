@@ -2,7 +2,7 @@
 #
 #   ballast_precompile(<group> <target>)
 #     plugin and frontend: what most sources below and above the ABI include; recipes and
-#     generators: Halide; tests: GoogleTest; frontend_tests: that and the frontend.
+#     generators: Halide; tests and kernel_tests: GoogleTest; frontend_tests: that and the frontend.
 #     The first target of a group parses its headers, the others take what it made, so all of a
 #     group have its compiler options and definitions. Sources include what they use as if there
 #     were no group.

@@ -87,7 +87,7 @@ endfunction()
 function(ballast_add_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_DEVICE;BOTH_CLASSES"
                         "TIMEOUT;COST;SHARDS" "LABELS;ENVIRONMENT")
-  target_compile_options(${target} PRIVATE -O0)  # that takes a third off its compilation
+  target_compile_options(${target} PRIVATE -O0)  # that takes a quarter off its compilation
   if(BALLAST_TEST_HEADERS)
     ballast_precompile(${BALLAST_TEST_HEADERS} ${target})
   endif()

@@ -36,6 +36,16 @@ KernelParameter parse_parameter(const std::string& text) {
 
 }  // namespace
 
+std::string_view kernel_name_before(std::string_view text, size_t parenthesis) {
+  std::string_view words[3];  // from the last one on
+  for (std::string_view& word : words) {
+    word = last_word(text.substr(0, parenthesis));
+    parenthesis = word.data() - text.data();
+  }
+  const bool is_kernel = words[1] == "void" && (words[2] == "kernel" || words[2] == "__kernel");
+  return is_kernel ? words[0] : std::string_view();
+}
+
 std::vector<KernelParameter> parse_parameters(const std::string& list) {
   std::vector<KernelParameter> parameters;
   if (list.find_first_not_of(" \t\r\n") == std::string::npos) return parameters;

@@ -1,7 +1,8 @@
-// The parameters of a kernel, from its text: what stitching and packing read of it.
+// The name and the parameters of a kernel, from its text.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ballast::device {
@@ -13,6 +14,10 @@ struct KernelParameter {
   bool is_pointer = false;
   bool is_local = false;  // in local memory
 };
+
+// The name in "__kernel void name", where that and blanks stand before `parenthesis`; empty where
+// another thing does.
+std::string_view kernel_name_before(std::string_view text, size_t parenthesis);
 
 // `list` stands between the parentheses.
 std::vector<KernelParameter> parse_parameters(const std::string& list);

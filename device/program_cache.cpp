@@ -4,8 +4,8 @@
 #include "device/builtins.h"
 #include "device/device.h"
 #include "device/disk_cache.h"
+#include "device/kernel_parameter.h"
 #include "device/packed_scalars.h"
-#include "device/words.h"
 
 #include <spdlog/spdlog.h>
 #include <xxhash.h>
@@ -26,12 +26,10 @@ struct Entry {
 // "conv_f32, bias_f32": the kernels of a source, for messages.
 std::string kernel_names(const std::string& text) {
   std::string names;
-  const std::vector<std::string_view> words = words_of(text);
-  for (size_t i = 2; i < words.size(); ++i) {
-    const bool is_kernel =
-        words[i - 1] == "void" && (words[i - 2] == "kernel" || words[i - 2] == "__kernel");
-    if (!is_kernel || words[i] == "_at_least_one_kernel") continue;  // Halide's placeholder
-    names.append(names.empty() ? "" : ", ").append(words[i]);
+  for (size_t open = 0; (open = text.find('(', open)) != std::string::npos; ++open) {
+    const std::string_view name = kernel_name_before(text, open);
+    if (name.empty() || name == "_at_least_one_kernel") continue;  // Halide's placeholder
+    names.append(names.empty() ? "" : ", ").append(name);
   }
   return names;
 }

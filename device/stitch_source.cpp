@@ -199,19 +199,12 @@ void StitchUnit::add(const Source& source) {
 
 namespace {
 
-constexpr const char* kBlanks = " \t\r\n";
-
-// The name that stands before `mark` and blanks; empty where another thing does.
-std::string_view name_before(std::string_view text, size_t mark) {
-  return word_before(text, text.substr(0, mark).find_last_not_of(kBlanks) + 1);
-}
-
 // What a declaration declares: a function's name stands before its first parenthesis, another's
 // before '=', '[' or ';'. The whole of a declaration without a name.
 std::string declared_name(const std::string& item) {
   const std::string start = without_attributes(item.substr(0, item.find('{')));
   for (size_t mark = 0; (mark = start.find_first_of("(=[;", mark)) != std::string::npos; ++mark) {
-    const std::string_view name = name_before(start, mark);
+    const std::string_view name = last_word(std::string_view(start).substr(0, mark));
     if (!name.empty()) return std::string(name);
   }
   return item;
@@ -225,12 +218,11 @@ struct KernelHead {
   explicit KernelHead(const std::string& text) {
     const size_t open = std::min(text.find('('), text.size());
     const size_t close = std::min(text.find_first_of("()", open + 1), text.size());
-    const std::vector<std::string_view> words = words_of(std::string_view(text).substr(0, open));
-    const bool is_known = words.size() == 3 && (words[0] == "kernel" || words[0] == "__kernel") &&
-                          words[1] == "void" && close < text.size() && text[close] == ')' &&
-                          text.find_first_not_of(kBlanks, close + 1) == std::string::npos;
+    name = kernel_name_before(text, open);
+    const bool is_whole = words_of(std::string_view(text).substr(0, open)).size() == 3 &&
+                          close + 1 == end_before_blanks(text);
+    const bool is_known = !name.empty() && is_whole && text[close] == ')';
     if (!is_known) throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
-    name = words[2];
     parameters = text.substr(open + 1, close - open - 1);
   }
 };

@@ -253,7 +253,8 @@ TEST_F(StitchTest, RefusesWithAReason) {
       refusal({launch_of("__kernel void k(__global int* a) { *a = 1; }"),
                launch_of("__kernel void k(__global int* a) { *a = 1; }", "-cl-mad-enable")}),
       HasSubstr("compiler options"));
-  for (const char* head : {"int k(__global int* a)", "void k(__global int* a) __x(1)", "void k"}) {
+  for (const char* head : {"int k(__global int* a)", "void k(__global int* a) __x(1)",
+                           "void* k(__global int* a)", "void k"}) {
     EXPECT_THAT(refusal({launch_of(fmt::format("__kernel {} {{}}", head))}),
                 HasSubstr("kernel's head"))
         << head;

@@ -26,6 +26,24 @@ inline std::string_view word_before(std::string_view text, size_t end) {
   return text.substr(begin, end - begin);
 }
 
+// Where the blanks begin that the text ends with.
+inline size_t end_before_blanks(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0 && std::isspace(static_cast<unsigned char>(text[end - 1])) != 0) --end;
+  return end;
+}
+
+// The word that the text ends with, before blanks; empty where another thing does.
+inline std::string_view last_word(std::string_view text) {
+  return word_before(text, end_before_blanks(text));
+}
+
+// Whether the word is `prefix` and a number: "s12".
+inline bool is_numbered(std::string_view word, std::string_view prefix) {
+  return word.size() > prefix.size() && word.substr(0, prefix.size()) == prefix &&
+         word.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+}
+
 // Calls f(begin, end) for every word.
 template <class F>
 void for_each_word(std::string_view text, F f) {

@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace ballast {
@@ -78,20 +78,12 @@ void AtomicFile::commit() {
 namespace {
 
 // Whether `text` is ".<number>-<number>.tmp", what create() puts after the name.
-bool is_temporary_suffix(const std::string& text) {
-  size_t at = 0;
-  const auto skip = [&](const char* next) {
-    const bool is_next = text.compare(at, std::strlen(next), next) == 0;
-    at += std::strlen(next);
-    return is_next;
-  };
-  const auto skip_number = [&] {
-    const size_t begin = at;
-    at = std::min(text.find_first_not_of("0123456789", begin), text.size());
-    return at > begin;
-  };
-  return skip(".") && skip_number() && skip("-") && skip_number() && skip(".tmp") &&
-         at == text.size();
+bool is_temporary_suffix(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  const size_t first = std::min(text.find_first_not_of(kDigits, 1), text.size());
+  const size_t second = std::min(text.find_first_not_of(kDigits, first + 1), text.size());
+  return text.substr(0, 1) == "." && first > 1 && text.substr(first, 1) == "-" &&
+         second > first + 1 && text.substr(second) == ".tmp";
 }
 
 }  // namespace
@@ -104,8 +96,8 @@ void AtomicFile::remove_leftovers() const {
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string other = entry.path().filename().string();
-    const bool is_ours =
-        other.compare(0, name.size(), name) == 0 && is_temporary_suffix(other.substr(name.size()));
+    const bool is_ours = other.compare(0, name.size(), name) == 0 &&
+                         is_temporary_suffix(std::string_view(other).substr(name.size()));
     if (!is_ours) continue;
     const int descriptor = open(entry.path().c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) continue;

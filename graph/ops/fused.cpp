@@ -8,6 +8,8 @@
 // 0.
 #include "graph/ops/fused.h"
 
+#include "device/words.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -26,13 +28,11 @@ namespace {
 
 kernels::FusedStep::Ref parse_ref(const std::string& text, const kernels::FusedPointwise& fused,
                                   const std::string& program) {
-  if (text.size() < 2 || text.find_first_not_of("0123456789", 1) != std::string::npos) {
-    fail_program(program);
-  }
-  const bool is_input = text[0] == 'i';
+  const bool is_input = device::is_numbered(text, "i");
+  if (!is_input && !device::is_numbered(text, "s")) fail_program(program);
   const auto index = static_cast<uint32_t>(std::stoul(text.substr(1)));
   const size_t limit = is_input ? fused.inputs.size() : fused.steps.size();
-  if ((text[0] != 'i' && text[0] != 's') || index >= limit) fail_program(program);
+  if (index >= limit) fail_program(program);
   return {is_input, index};
 }
 

@@ -2,6 +2,7 @@
 #include "graph/ops/fused.h"
 #include "graph/passes.h"
 #include "graph/passes/groups.h"
+#include "kernels/source/replace_text.h"
 
 #include <algorithm>
 #include <optional>
@@ -27,18 +28,17 @@ class Chain {
 
   // All steps of another program, whose input i has the name names[i] here.
   void add_program(const std::string& program, const std::vector<std::string>& names) {
-    std::string text;
-    size_t copied = 0;
+    std::string steps = program;
+    kernels::Replacements refs(steps);
     device::for_each_word(program, [&](size_t begin, size_t end) {
-      const bool is_ref = (program[begin] == 'i' || program[begin] == 's') && end > begin + 1 &&
-                          program.find_first_not_of("0123456789", begin + 1) >= end;
-      if (!is_ref) return;
-      const size_t number = std::stoul(program.substr(begin + 1, end - begin - 1));
-      text.append(program, copied, begin - copied);
-      text += program[begin] == 'i' ? names.at(number) : fmt::format("s{}", steps_ + number);
-      copied = end;
+      const std::string ref = program.substr(begin, end - begin);
+      const bool is_input = device::is_numbered(ref, "i");
+      if (!is_input && !device::is_numbered(ref, "s")) return;
+      const size_t number = std::stoul(ref.substr(1));
+      refs.replace(begin, end, is_input ? names.at(number) : fmt::format("s{}", steps_ + number));
     });
-    append(text.append(program, copied));
+    refs.apply();
+    append(steps);
   }
 
   const std::string& program() const { return program_; }

@@ -1,4 +1,4 @@
-// What those who rewrite OpenCL source share.
+// What those who rewrite OpenCL source and programs of steps share.
 #pragma once
 
 #include <algorithm>

@@ -50,10 +50,8 @@ Numbers numbers_in(const std::string& text) {
 
 // "_12": a value; "_V12": a vector that is gathered; "_t12": what the host computed for the kernel.
 constexpr const char* kValues[] = {"_", "_V", "_t"};
-bool is_value(const std::string& text, size_t begin, size_t end, const std::string& prefix) {
-  const size_t digits = begin + prefix.size();
-  if (digits >= end || text.compare(begin, prefix.size(), prefix) != 0) return false;
-  return std::all_of(text.begin() + digits, text.begin() + end, is_digit);
+bool is_value(std::string_view text, size_t begin, size_t end, std::string_view prefix) {
+  return device::is_numbered(text.substr(begin, end - begin), prefix);
 }
 
 void renumber_values(std::string& text, const std::string& prefix) {
