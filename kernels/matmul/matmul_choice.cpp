@@ -33,6 +33,8 @@ constexpr MatmulTile kTiles[] = {
     {"16x16_turned", 16, 1, MatmulStore::kRows, 0, 1.56, 4},
     {"16x16_short", 16, 1, MatmulStore::kShortRows, 0, 1.1, 8},
     {"16x16_short_narrow", 16, 1, MatmulStore::kShortRows, 0, 1.6, 4},
+    {"6x64_chunks", 6, 4, MatmulStore::kLanes, kMatmulChunks, 1},
+    {"6x64_chunks_strided", 6, 4, MatmulStore::kElements, kMatmulChunks, 1},
     {"6x64_strided", 6, 4, MatmulStore::kElements, 0, 1},
     {"6x16_strided", 6, 1, MatmulStore::kElements, 0, 1.5}};
 
@@ -302,6 +304,7 @@ std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProb
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes, tile)) continue;
+        if (tile.has(kMatmulChunks) && pack != MatmulPack::kNone) continue;
         c.packs_rows = p.rows(c).k_stride != 1;
         c.nanoseconds = matmul_tile_ns(p, c);
         choices.push_back(c);

@@ -19,6 +19,8 @@ constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last l
 // The most steps of k in a kernel that packs its panels itself, and the fewest where it copies
 // them: rows of fewer do as they are.
 constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
+// Where k passes in chunks: the steps of one, and the most tiles of rows and panels of a group.
+constexpr int64_t kMatmulChunk = 64, kMatmulChunkTiles = 11, kMatmulChunkPanels = 8;
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
@@ -41,7 +43,8 @@ enum MatmulVariant : unsigned {
   kMatmulPlain = 1,
   kMatmulColumns = 2,
   kMatmulPacking = 4,
-  kMatmulCopying = 8
+  kMatmulCopying = 8,
+  kMatmulChunks = 16
 };
 
 // As wide as a tile: `vectors` of `lanes` elements each.
@@ -83,9 +86,10 @@ struct MatmulChoice {
   bool swapped = false;              // compute C^T = B^T A^T: the lanes are A's rows
   const MatmulTile* tile = nullptr;  // nullptr: the general kernel
   MatmulPack pack = MatmulPack::kNone;
-  bool packs_rows = false;      // the other operand is not contiguous along k, and made so
-  int64_t tiles_per_group = 0;  // rows of tiles that a work-group computes, of one panel
-  double nanoseconds = 0;       // as estimated
+  bool packs_rows = false;       // the other operand is not contiguous along k, and made so
+  int64_t tiles_per_group = 0;   // rows of tiles that a work-group computes, of one panel
+  int64_t panels_per_group = 1;  // more where k passes in chunks
+  double nanoseconds = 0;        // as estimated
 };
 
 // Unlike any other choice for the same problem.

@@ -79,6 +79,7 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {1, 300, 7},
                                                                    {29, 70, 48},
                                                                    {40, 53, 256},
+                                                                   {70, 130, 70},
                                                                    {37, 11, 18}}) {
     if (is_too_large(12 * m * n)) continue;
     for (const bool transpose_a : {false, true}) {
@@ -99,8 +100,39 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                      "6x16",         "4x24",         "1x256",
                                      "16x32_turned", "16x16_turned", "6x64_strided",
                                      "6x16_strided", "16x16_short",  "16x16_short_narrow",
-                                     "vector"};
+                                     "6x64_chunks",  "vector",       "6x64_chunks_strided"};
   EXPECT_EQ(tiles, all);
+}
+
+// However many tiles and panels a group has; the last ones have fewer.
+TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
+  const int64_t m = is_simulated() ? 7 : 20, n = is_simulated() ? 70 : 200,
+                k = 2 * kMatmulChunk + (is_simulated() ? 1 : 7);
+  std::set<std::string> tiles;
+  for (const bool swapped : {false, true}) {
+    MatmulConfig c{swapped ? n : m, swapped ? m : n, k, swapped};
+    c.batch = {{2, m * k * !swapped, n * k, m * n}};
+    const std::vector<HostTensor> inputs = {random_f32({2 * c.m * k}, 1),
+                                            random_f32({2 * c.n * k}, 2)};
+    const std::vector<MatmulChoice> choices = choices_of(c);
+    const auto run = [&](const MatmulChoice& choice) {
+      const TensorType type{DType::kF32, {2 * m * n}};
+      return run_plan(plan_matmul_as(DeviceClass::kCpu, c, choice), inputs, type).bytes;
+    };
+    for (MatmulChoice choice : choices) {
+      if (choice.tile == nullptr || !choice.tile->has(kMatmulChunks)) continue;
+      tiles.insert(choice.tile->name);
+      for (choice.tiles_per_group = 1; choice.tiles_per_group <= 4; ++choice.tiles_per_group) {
+        for (choice.panels_per_group = 1; choice.panels_per_group <= 5;
+             choice.panels_per_group += 2) {
+          EXPECT_EQ(run(choice), run(choices.front()))
+              << choice.tile->name << " " << choice.tiles_per_group << " tiles of "
+              << choice.panels_per_group << " panels";
+        }
+      }
+    }
+  }
+  EXPECT_EQ(tiles, (std::set<std::string>{"6x64_chunks", "6x64_chunks_strided"}));
 }
 
 // Vectors of B that lie where its rows do pass their ends, the last ones B's.
@@ -172,7 +204,8 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({64, 10, 512, false, true}, "dots", "dot_4");
   expect({64, 10, 512}, "16x16_short", "dot_4");  // in place; packed first
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");
-  expect({8, 1024, 1024}, "8x48", "4x24");
+  expect({8, 1008, 1024}, "8x48", "4x24");
+  expect({32, 1024, 1024}, "6x64_chunks", "4x24");  // few rows, B from afar
 }
 
 // Whatever is estimated, groups hold some tiles, and no more than there are rows of them.
@@ -191,6 +224,9 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
       const int64_t rows = choice.swapped ? n : m;
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
+      const bool has_chunks = choice.tile->has(kMatmulChunks);
+      EXPECT_LE(choice.panels_per_group, has_chunks ? kMatmulChunkPanels : 1) << choice.tile->name;
+      EXPECT_TRUE(!has_chunks || choice.tiles_per_group <= kMatmulChunkTiles);
     }
   }
 }

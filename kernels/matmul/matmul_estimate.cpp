@@ -13,7 +13,8 @@ constexpr double kScalarStoreNs = 1, kTurnedStoreNs = 0.05;  // an element
 constexpr double kStreamingNs = 0.02;                        // a multiply-add that waits for memory
 constexpr double kTransposingNs = 0.035;                     // one that also transposes its block
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
-constexpr double kAliasingPenalty = 1.5;
+// That of a chunk of k is read again soon, from the second cache.
+constexpr double kAliasingPenalty = 1.5, kAliasingChunkPenalty = 1.25;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 // A panel's rows begin or end within a line, which its neighbour's group reads and writes too.
 // Nor can C be written past the caches.
@@ -54,7 +55,11 @@ double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
   const int64_t pitch = p.lanes(c).k_stride;
   double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_vectors()) *
               first_cache_penalty(p, c);
-  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) ns *= kAliasingPenalty;
+  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) {
+    ns *= !c.tile->has(kMatmulChunks) ? kAliasingPenalty
+          : has_wide_units()          ? 1
+                                      : kAliasingChunkPenalty;
+  }
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
   if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines()) ns *= kHalfLinesPenalty;
   if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes &&
@@ -70,8 +75,11 @@ double matmul_tile_ns(const MatmulProblem& p, MatmulChoice& c) {
   const MatmulSide &rows = p.rows(c), &lanes = p.lanes(c);
   const auto k = static_cast<double>(p.k);
   const double elements = c.tile->rows * c.tile->lanes();
-  const Grouping grouping = group_tiles(p, c, elements * k * multiply_add_ns(p, c));
+  const double tile_ns = elements * k * multiply_add_ns(p, c);
+  const Grouping grouping =
+      c.tile->has(kMatmulChunks) ? group_chunks(p, c, tile_ns) : group_tiles(p, c, tile_ns);
   c.tiles_per_group = grouping.tiles;
+  c.panels_per_group = grouping.panels;
   double ns = kLaunchNs + grouping.nanoseconds;
   const double stored = static_cast<double>(rows.extent) * lanes.extent * p.products();
   if (c.tile->store == MatmulStore::kElements) ns += kScalarStoreNs * stored;

@@ -40,8 +40,8 @@ class Builder {
     for (const Operand& operand : operands_.of_chain) of_chain_.push_back(add(operand));
     base().bind_input("a", {a.parameter()});
     base().bind_input("b", {b.parameter()});
-    const char* const names[] = {"panel_step", "last_panel", "first_panel", "panels",
-                                 "tiles_per_group"};
+    const char* const names[] = {"panel_step", "last_panel",      "first_panel",
+                                 "panels",     "tiles_per_group", "panels_per_group"};
     for (size_t i = 0; i < operands_.panels.size(); ++i) {
       base().bind_input(names[i], {Expr(operands_.panels[i])});
     }
@@ -140,6 +140,7 @@ JitKernel build_fused_matmul(DeviceClass device_class, const MatmulTile* tile,
   tiles.set("vectors", std::to_string(tile->vectors));
   tiles.set("lanes", std::to_string(tile->vector_lanes));
   const bool is_dense = tile->store == MatmulStore::kLanes;
+  tiles.set("chunks", tile->has(kMatmulChunks) ? "true" : "false");
   tiles.set("dense_store", is_dense ? "true" : "false");
   return tiles.build(is_dense);
 }

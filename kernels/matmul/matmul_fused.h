@@ -13,7 +13,8 @@ namespace ballast::kernels {
 // The operands of matmul_tiles, a kernel of parts or matmul_general, as the kernel takes them.
 struct FusedMatmulOperands {
   Operand a, b;
-  // panel_step, last_panel, first_panel, panels, tiles_per_group, where there are any
+  // panel_step, last_panel, first_panel, panels, tiles_per_group, panels_per_group, where there are
+  // any
   std::vector<int32_t> panels;
   std::vector<Operand> of_chain;  // its inputs but the first, over C's dimensions
   Operand out;

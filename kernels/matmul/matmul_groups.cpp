@@ -1,6 +1,7 @@
 #include "kernels/matmul/matmul_groups.h"
 
 #include "kernels/halide_runtime.h"
+#include "kernels/registers.h"
 
 #include <algorithm>
 
@@ -68,13 +69,20 @@ class SharedGroups {
   const int64_t of_product_, count_;
 };
 
+// Whether panels are read from far in pieces that the second cache keeps in few of its sets, and
+// that no hardware asks for. Measured on an Emerald Rapids.
+bool is_scattered(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kPowerOfTwo = 256;
+  return has_wide_units() && c.pack == MatmulPack::kNone && p.lanes(c).k_stride % kPowerOfTwo == 0;
+}
+
 }  // namespace
 
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 512 * 1024, kNearFloats = 256 * 1024, kMostGroups = 32;
   // A panel is read once per group, from afar where others pass meanwhile.
   constexpr double kGroupNs = 50, kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1,
-                   kCopiedPanelNs = 0.2;
+                   kCopiedPanelNs = 0.2, kScatteredPanelNs = 0.6;
   constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
   Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
                  ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
@@ -83,7 +91,9 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   // A group's rows of A stay in the second cache.
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
   const bool is_far = p.lanes(c).extent * p.k > kNearFloats;
-  const double panel = !packs_in_groups(p, c)           ? (is_far ? kFarPanelNs : kPanelNs)
+  const double far =
+      is_scattered(p, c) && share.row_tiles <= kMatmulChunkTiles ? kScatteredPanelNs : kFarPanelNs;
+  const double panel = !packs_in_groups(p, c)           ? (is_far ? far : kPanelNs)
                        : c.pack == MatmulPack::kColumns ? kPackedPanelNs
                                                         : kCopiedPanelNs;
   const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
@@ -96,7 +106,27 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
     share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
     const SharedGroups groups(share, tiles, 2 * tile, group);
     const double ns = (groups.awake_ns() + groups.asleep_ns()) / 2;
-    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, ns};
+    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, 1, ns};
+  }
+  return best;
+}
+
+Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile) {
+  constexpr double kGroupNs = 50;
+  const double read = has_wide_units() ? 0.25 : 0.1;  // an element of B, all once
+  const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
+  const int64_t row_tiles = ceil_div(p.rows(c).extent, c.tile->rows),
+                panels = ceil_div(p.lanes(c).extent, c.tile->lanes());
+  const int64_t tiles = ceil_div(row_tiles, ceil_div(row_tiles, kMatmulChunkTiles));
+  Grouping best;
+  for (int64_t of_strip = 1; of_strip <= std::min(panels, kMatmulChunkPanels); ++of_strip) {
+    const int64_t strips = ceil_div(panels, of_strip);
+    const double last = double(panels - (strips - 1) * of_strip) / of_strip;
+    const double group = kGroupNs + c.tile->lanes() * of_strip * p.k * read * inner;
+    const SharedGroups groups({row_tiles, strips, p.batch[0], last}, tiles,
+                              2 * tile * of_strip * inner, group);
+    const double ns = (groups.awake_ns() + groups.asleep_ns()) / 2;
+    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, of_strip, ns};
   }
   return best;
 }

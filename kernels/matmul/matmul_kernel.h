@@ -82,7 +82,8 @@ class MatmulPanels : public MatmulKernel<Derived> {
   Halide::GeneratorInput<int> last_panel{"last_panel"};  // where the last one begins
   Halide::GeneratorInput<int> first_panel{"first_panel"}, panels{"panels"};  // which to compute
   Halide::GeneratorInput<int> tiles_per_group{"tiles_per_group"};
-  Halide::GeneratorInput<int> bias_mode{"bias_mode"};  // a MatmulBias
+  Halide::GeneratorInput<int> panels_per_group{"panels_per_group"};  // where k passes in chunks
+  Halide::GeneratorInput<int> bias_mode{"bias_mode"};                // a MatmulBias
   Halide::GeneratorInput<int> activation{"activation"};
   Halide::GeneratorInput<int> extra_mode{"extra_mode"};
   Halide::GeneratorOutput<Halide::Buffer<float, 5>> out{"out"};

@@ -16,12 +16,19 @@
 namespace ballast::kernels {
 namespace {
 
+SourceRules rules_for(DeviceClass device_class, const MatmulChoice& choice) {
+  if (device_class == DeviceClass::kGpu) return kNoAliases;
+  SourceRules rules = kDirectAccess;
+  rules.direct_stack = choice.tile != nullptr && choice.tile->has(kMatmulChunks);
+  return rules;
+}
+
 // Writes the plan of one product, its choice made.
 class Writer {
  public:
   Writer(DeviceClass device_class, const MatmulConfig& config, const MatmulSlots& slots,
          const MatmulProblem& problem, const MatmulChoice& choice, const FusedPointwise* chain)
-      : recorder_(device_class == DeviceClass::kCpu ? kDirectAccess : kNoAliases),
+      : recorder_(rules_for(device_class, choice)),
         workspace_(slots.output + 1),
         device_class_(device_class),
         config_(config),
@@ -267,7 +274,8 @@ class Writer {
   std::vector<int32_t> args_of(const Panels& panels, int64_t first, int64_t count,
                                int64_t tiles_per_group) const {
     std::vector<int32_t> args;
-    for (int64_t arg : {panels.step, panels.last, first, count, tiles_per_group}) {
+    for (int64_t arg :
+         {panels.step, panels.last, first, count, tiles_per_group, choice_.panels_per_group}) {
       args.push_back(static_cast<int32_t>(arg));
     }
     return args;

@@ -41,13 +41,14 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   GeneratorParam<bool> columns{"columns", false};
   GeneratorParam<bool> packs{"packs", false};
   GeneratorParam<bool> copies{"copies", false};
+  GeneratorParam<bool> chunks{"chunks", false};
 
   void generate() {
     // Algorithm.
     const std::vector<Var> which = {p, t, batch[0], batch[1], batch[2]};
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
     Func product("product"), staged("staged");
-    sum(product, at);
+    chunks ? sum_in_chunks(product, at) : sum(product, at);
     staged(at) = product(at);
     Func result = plain ? product : staged, lane_bias;
     if (chain) {
@@ -75,13 +76,17 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
             {0, extents[1]},
             {0, extents[2]},
             {0, tiles_per_group},
-            {first_panel, panels},
+            {0, chunks ? Expr(panels_per_group) : Expr(1)},
+            {first_panel, chunks ? (panels + panels_per_group - 1) / panels_per_group : panels},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
-    const RVar row = dense_store ? r[2] : r[0], tile = r[3], panel = r[4], group = r[5];
-    const Expr number = group * tiles_per_group + tile;
+    const RVar row = dense_store ? r[2] : r[0], tile = r[3], of_strip = r[4], strip = r[5],
+               group = r[6];
+    const Expr number = group * tiles_per_group + tile,
+               panel = chunks ? strip * panels_per_group + of_strip : Expr(strip);
     r.where(number < tiles);
+    if (chunks) r.where(panel < panels);
     out(std::vector<Expr>{x, y} + batch) = Halide::undef<float>();
     out(std::vector<Expr>{column_of(panel, vector, lane), row_of(number, row)} + batch) =
         result(std::vector<Expr>{lane, vector, row, panel, number} + batch);
@@ -90,15 +95,22 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     // Schedule.
     Halide::Stage store = Func(out).update();
     store.allow_race_conditions();
-    store.reorder({r[0], r[1], r[2], tile, z1, z2, panel, group, z0});
+    store.reorder({r[0], r[1], r[2], tile, of_strip, z1, z2, strip, group, z0});
     if (dense_store) store.vectorize(lane);
     if (plain) store.unroll(vector).unroll(row);
     if (chain && dense_store) store.unroll(vector);  // steps of several vectors side by side
     if (!dense_store) store.unroll(row);
     // Panels follow each other while A's rows of a group stay in the second cache.
-    store.gpu_blocks(panel, group, z0).never_partition_all();
+    store.gpu_blocks(strip, group, z0).never_partition_all();
     if (holds_panel()) schedule_panel();
-    if (lane_bias.defined()) lane_bias.compute_at(out, panel).store_in(MemoryType::Stack);
+    if (lane_bias.defined()) {
+      lane_bias.compute_at(out, chunks ? of_strip : strip).store_in(MemoryType::Stack);
+    }
+    if (chunks) {
+      schedule_chunks(product, staged, which);
+      staged.compute_at(out, tile);
+      return;
+    }
     schedule_product(product, which, lanes, vectors, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
     product.update(0).unroll(k.x);
@@ -112,6 +124,32 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   }
 
  private:
+  // The sums of all of a group's tiles, on the stack, while k passes in chunks.
+  void sum_in_chunks(Func product, const std::vector<Expr>& at) {
+    const Expr steps = a.dim(0).extent(), chunks_of_k = steps / kChunk;
+    k = RDom({{0, kChunk}, {0, chunks_of_k}}, "k");
+    rest = RDom(0, steps % kChunk, "rest");
+    product(at) = 0.0f;
+    for (const Expr& step : {k.y * kChunk + k.x, chunks_of_k * kChunk + rest}) {
+      const std::vector<Expr> place = {step, 0, row_of(t, y)};
+      product(at) = fma_f32(a(place + batch), b_at(step), product(at));
+    }
+  }
+
+  void schedule_chunks(Func product, Func staged, const std::vector<Var>& which) {
+    product.compute_at(out, z1).store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
+    product.bound_storage(t, static_cast<int>(kMatmulChunkTiles))
+        .bound_storage(p, static_cast<int>(kMatmulChunkPanels))
+        .reorder_storage(l, v, y, t, p, z0, z1, z2)
+        .bound_extent(l, lanes)
+        .bound_extent(v, vectors)
+        .bound_extent(y, rows);
+    unroll_steps(product.update(0), {l, v, y, k.x, t, p, k.y, z0, z1, z2});
+    unroll_steps(product.update(1), {l, v, y, rest, t, p, z0, z1, z2});
+    staged.store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
+    bound_tile(staged, which, lanes, vectors, rows);
+  }
+
   void sum(Func product, const std::vector<Expr>& at) {
     const auto place = [&](const Expr& step) {
       return plain ? std::vector<Expr>{step, y, first_row(t)}
@@ -244,6 +282,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     return lane_bias;
   }
 
+  static constexpr int kChunk = kMatmulChunk;
   Func packed{"packed"};
   std::vector<Func> blocks;
   Var ko{"ko"}, ki{"ki"};

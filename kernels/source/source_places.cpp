@@ -73,6 +73,12 @@ class Places {
     return terms;
   }
 
+  // Of the first element of such a vector, where its index is not a sum; "" elsewhere.
+  std::string element_of(const std::string& index) const {
+    const auto found = elements_.find(index);
+    return found == elements_.end() ? "" : found->second;
+  }
+
  private:
   using Operands = std::pair<std::string, std::string>;
 
@@ -86,20 +92,25 @@ class Places {
     if (sign == ">>") note_vector(name, operands);
   }
 
-  // "_1 * 8 >> 3", of numbers that have names, is _1.
+  // "_1 * 8 >> 3", of numbers that have names, is _1; else what is shifted is of elements.
   void note_vector(const std::string& name, const Operands& shift) {
     const auto product = products_.find(shift.first);
-    if (product == products_.end()) return;
-    const int lanes = number_of(product->second.second), bits = number_of(shift.second);
-    if (lanes > 0 && lanes == 1 << bits) vectors_[name] = product->second.first;
+    const int bits = number_of(shift.second),
+              lanes = product == products_.end() ? 0 : number_of(product->second.second);
+    if (lanes > 0 && lanes == 1 << bits) {
+      vectors_[name] = product->second.first;
+    } else {
+      elements_[name] = shift.first;
+    }
   }
+
   int number_of(const std::string& name) const {
     const auto found = numbers_.find(name);
     return found == numbers_.end() ? 0 : std::atoi(found->second.c_str());
   }
 
   std::map<std::string, Operands> sums_, products_;
-  std::map<std::string, std::string> casts_, numbers_, vectors_;
+  std::map<std::string, std::string> casts_, numbers_, vectors_, elements_;
 };
 
 // "(a + b)[c]" of base and terms (a, b, c).
@@ -107,6 +118,13 @@ std::string access(const std::string& base, Terms terms) {
   const std::string last = terms.back();
   terms.pop_back();
   return fmt::format("({} + {})[{}]", base, fmt::join(terms, " + "), last);
+}
+
+// The vector that begins at `element`: "((type8 *)(_base + _1))[0]" for "((type8 *)_base)".
+std::string vector_at(const std::string& vectors, const std::string& element) {
+  const size_t base = vectors.rfind(")_") + 1, end = vectors.size() - 1;
+  return fmt::format("{}({} + {}))[0]", vectors.substr(0, base), vectors.substr(base, end - base),
+                     element);
 }
 
 std::string with_split_place(std::string line, const Places& places, bool of_stack) {
@@ -126,9 +144,13 @@ std::string with_split_place(std::string line, const Places& places, bool of_sta
   const size_t stack = line.find(kOfStack), index = line.find(")[_", stack);
   if (of_stack && stack != std::string::npos && index != std::string::npos) {
     const size_t base = line.rfind("((", stack), at = index + 2, close = line.find(']', at);
-    const Terms terms = places.vector_terms_of(line.substr(at, close - at));
-    if (terms.size() > 1) {
-      line.replace(base, close + 1 - base, access(line.substr(base, index + 1 - base), terms));
+    const std::string vectors = line.substr(base, index + 1 - base),
+                      number = line.substr(at, close - at), element = places.element_of(number);
+    const Terms terms = places.vector_terms_of(number);
+    if (!element.empty()) {
+      line.replace(base, close + 1 - base, vector_at(vectors, element));
+    } else if (terms.size() > 1) {
+      line.replace(base, close + 1 - base, access(vectors, terms));
     }
     return line;
   }
