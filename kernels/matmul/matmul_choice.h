@@ -20,7 +20,7 @@ constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last l
 // them: rows of fewer do as they are.
 constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
 // Where k passes in chunks: the steps of one, and the most tiles of rows and panels of a group.
-constexpr int64_t kMatmulChunk = 64, kMatmulChunkTiles = 11, kMatmulChunkPanels = 8;
+constexpr int64_t kMatmulChunk = 64, kMatmulChunkTiles = 22, kMatmulChunkPanels = 8;
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.

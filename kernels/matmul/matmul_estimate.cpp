@@ -3,6 +3,9 @@
 #include "kernels/matmul/matmul_groups.h"
 #include "kernels/registers.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace ballast::kernels {
 namespace {
 
@@ -15,6 +18,8 @@ constexpr double kTransposingNs = 0.035;                     // one that also tr
 // Rows a multiple of 4 KiB apart share their cache sets: a panel read over and over is evicted.
 // That of a chunk of k is read again soon, from the second cache.
 constexpr double kAliasingPenalty = 1.5, kAliasingChunkPenalty = 1.25;
+// Where each tile reads its panel from the last cache, which is far.
+constexpr double kEvictedPenalty = 3;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 // A panel's rows begin or end within a line, which its neighbour's group reads and writes too.
 // Nor can C be written past the caches.
@@ -39,6 +44,13 @@ double pack_ns(MatmulPack pack) {
   return 0;
 }
 
+// How many rows so many elements apart the second cache of an Emerald Rapids keeps of a panel of
+// four lines: 16 lines of each of its 2048 sets, of which the rows begin in some.
+int64_t kept_rows(int64_t pitch) {
+  constexpr int64_t kSets = 2048, kWays = 16, kLines = 4;
+  return kWays * kSets / std::max(kLines, std::gcd(kSets, ceil_div(pitch, kMatmulLanes)));
+}
+
 // What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A a
 // multiple of 4 KiB apart are so many lines of one set, and a panel may be more than most of it.
 double first_cache_penalty(const MatmulProblem& p, const MatmulChoice& c) {
@@ -50,16 +62,22 @@ double first_cache_penalty(const MatmulProblem& p, const MatmulChoice& c) {
          (c.tile->lanes() * p.k > kLargePanelFloats ? kLargePanel : 0);
 }
 
+// What the places of B's rows in the sets of caches do to panels that are read where they lie.
+double aliasing_penalty(const MatmulProblem& p, const MatmulChoice& c) {
+  if (c.pack != MatmulPack::kNone) return 1;
+  const int64_t pitch = p.lanes(c).k_stride;
+  const bool has_chunks = c.tile->has(kMatmulChunks);
+  if (has_wide_units() && !has_chunks && p.k > kept_rows(pitch)) return kEvictedPenalty;
+  if (p.k < 256 || pitch % 1024 != 0 || (has_wide_units() && has_chunks)) return 1;
+  return has_chunks ? kAliasingChunkPenalty : kAliasingPenalty;
+}
+
 double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
   if (c.tile->rows == 1) return kStreamingNs;
   const int64_t pitch = p.lanes(c).k_stride;
   double ns = kMultiplyAddNs * c.tile->cost * spilling_penalty(c.tile->held_vectors()) *
               first_cache_penalty(p, c);
-  if (c.pack == MatmulPack::kNone && p.k >= 256 && pitch % 1024 == 0) {
-    ns *= !c.tile->has(kMatmulChunks) ? kAliasingPenalty
-          : has_wide_units()          ? 1
-                                      : kAliasingChunkPenalty;
-  }
+  ns *= aliasing_penalty(p, c);
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
   if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines()) ns *= kHalfLinesPenalty;
   if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes &&

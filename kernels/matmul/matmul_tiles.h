@@ -26,7 +26,9 @@ namespace ballast::kernels {
 // each panel on their stack as the loop reads it, which saves the launch that would; they add a
 // bias of the lanes to what they store from registers, `packs` none of the rows. `packs` takes B
 // contiguous along k, whose steps are some blocks of as many as a vector has lanes. `copies` takes
-// it contiguous along the lanes and asks for the next panel meanwhile.
+// it contiguous along the lanes and asks for the next panel meanwhile. `chunks`: the sums of a
+// group's tiles, of several panels, are on the stack while k passes in chunks, for few rows and a B
+// from afar, of which whole rows are then read at a time.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
