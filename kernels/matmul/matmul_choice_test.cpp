@@ -111,7 +111,7 @@ TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
   std::set<std::string> tiles;
   for (const bool swapped : {false, true}) {
     MatmulConfig c{swapped ? n : m, swapped ? m : n, k, swapped};
-    c.batch = {{2, m * k * !swapped, n * k, m * n}};
+    c.batch = {{2, c.m * k, k * c.n, m * n}};
     const std::vector<HostTensor> inputs = {random_f32({2 * c.m * k}, 1),
                                             random_f32({2 * c.n * k}, 2)};
     const std::vector<MatmulChoice> choices = choices_of(c);
@@ -119,15 +119,15 @@ TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
       const TensorType type{DType::kF32, {2 * m * n}};
       return run_plan(plan_matmul_as(DeviceClass::kCpu, c, choice), inputs, type).bytes;
     };
+    const std::vector<uint8_t> expected = run(choices.front());
     for (MatmulChoice choice : choices) {
       if (choice.tile == nullptr || !choice.tile->has(kMatmulChunks)) continue;
       tiles.insert(choice.tile->name);
-      for (choice.tiles_per_group = 1; choice.tiles_per_group <= 4; ++choice.tiles_per_group) {
-        for (choice.panels_per_group = 1; choice.panels_per_group <= 5;
-             choice.panels_per_group += 2) {
-          EXPECT_EQ(run(choice), run(choices.front()))
-              << choice.tile->name << " " << choice.tiles_per_group << " tiles of "
-              << choice.panels_per_group << " panels";
+      for (const int64_t rows : is_simulated() ? Shape{2} : Shape{1, 3, 4}) {
+        for (const int64_t panels : is_simulated() ? Shape{1, 3} : Shape{1, 3, 5}) {
+          choice.tiles_per_group = rows, choice.panels_per_group = panels;
+          EXPECT_TRUE(run(choice) == expected)
+              << choice.tile->name << " " << rows << " tiles of " << panels << " panels";
         }
       }
     }

@@ -73,10 +73,12 @@ class Places {
     return terms;
   }
 
-  // Of the first element of such a vector, where its index is not a sum; "" elsewhere.
-  std::string element_of(const std::string& index) const {
-    const auto found = elements_.find(index);
-    return found == elements_.end() ? "" : found->second;
+  // The first element of such a vector of `lanes`, where its index is not a sum; "" elsewhere.
+  std::string element_of(const std::string& index, int lanes) const {
+    const auto found = shifts_.find(index);
+    if (found == shifts_.end() || vectors_.count(index) > 0) return "";
+    const auto& [element, bits] = found->second;
+    return lanes == 1 << number_of(bits) && is_multiple(element, lanes) ? element : "";
   }
 
  private:
@@ -92,16 +94,23 @@ class Places {
     if (sign == ">>") note_vector(name, operands);
   }
 
-  // "_1 * 8 >> 3", of numbers that have names, is _1; else what is shifted is of elements.
+  // "_1 * 8 >> 3", of numbers that have names, is _1.
   void note_vector(const std::string& name, const Operands& shift) {
+    shifts_[name] = shift;
     const auto product = products_.find(shift.first);
-    const int bits = number_of(shift.second),
-              lanes = product == products_.end() ? 0 : number_of(product->second.second);
-    if (lanes > 0 && lanes == 1 << bits) {
-      vectors_[name] = product->second.first;
-    } else {
-      elements_[name] = shift.first;
+    if (product == products_.end()) return;
+    const int lanes = number_of(product->second.second), bits = number_of(shift.second);
+    if (lanes > 0 && lanes == 1 << bits) vectors_[name] = product->second.first;
+  }
+  // As products and sums of numbers show it.
+  bool is_multiple(const std::string& name, int of) const {
+    if (const int number = number_of(name); number != 0) return number % of == 0;
+    if (const auto sum = sums_.find(name); sum != sums_.end()) {
+      return is_multiple(sum->second.first, of) && is_multiple(sum->second.second, of);
     }
+    const auto product = products_.find(name);
+    return product != products_.end() &&
+           (is_multiple(product->second.first, of) || is_multiple(product->second.second, of));
   }
 
   int number_of(const std::string& name) const {
@@ -109,8 +118,8 @@ class Places {
     return found == numbers_.end() ? 0 : std::atoi(found->second.c_str());
   }
 
-  std::map<std::string, Operands> sums_, products_;
-  std::map<std::string, std::string> casts_, numbers_, vectors_, elements_;
+  std::map<std::string, Operands> sums_, products_, shifts_;
+  std::map<std::string, std::string> casts_, numbers_, vectors_;
 };
 
 // "(a + b)[c]" of base and terms (a, b, c).
@@ -118,6 +127,13 @@ std::string access(const std::string& base, Terms terms) {
   const std::string last = terms.back();
   terms.pop_back();
   return fmt::format("({} + {})[{}]", base, fmt::join(terms, " + "), last);
+}
+
+// 8 of "type8" that ends there.
+int lanes_before(const std::string& line, size_t end) {
+  size_t begin = end;
+  while (begin > 0 && std::isdigit(line[begin - 1])) --begin;
+  return begin == end ? 0 : std::atoi(&line[begin]);
 }
 
 // The vector that begins at `element`: "((type8 *)(_base + _1))[0]" for "((type8 *)_base)".
@@ -145,7 +161,8 @@ std::string with_split_place(std::string line, const Places& places, bool of_sta
   if (of_stack && stack != std::string::npos && index != std::string::npos) {
     const size_t base = line.rfind("((", stack), at = index + 2, close = line.find(']', at);
     const std::string vectors = line.substr(base, index + 1 - base),
-                      number = line.substr(at, close - at), element = places.element_of(number);
+                      number = line.substr(at, close - at),
+                      element = places.element_of(number, lanes_before(line, stack));
     const Terms terms = places.vector_terms_of(number);
     if (!element.empty()) {
       line.replace(base, close + 1 - base, vector_at(vectors, element));

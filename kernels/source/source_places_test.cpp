@@ -46,7 +46,28 @@ TEST(SourcePlaces, VectorsOnTheStackAreANumberApart) {
   EXPECT_EQ(split(text(load, 16)), text(" float8 _10 = ((__private float8 *)(_x + _7))[0];\n", 16))
       << "not the unit of what is accessed";
   EXPECT_EQ(split(text(store, 16)), text(" ((__private float8 *)(_x + _7))[0] = _10;\n", 16));
+  EXPECT_EQ(split(text(load, 3)), text(load, 3)) << "another number of vectors";
   EXPECT_EQ(split(text(load, 8), false), text(load, 8));
+}
+
+TEST(SourcePlaces, VectorsOnTheStackBeginAtAMultipleOfTheirLanes) {
+  const auto text = [](const std::string& access, int between) {
+    return " long _2 = (long)(384l);\n"
+           " long _3 = _1 * _2;\n"
+           " long _4 = (long)(" +
+           std::to_string(between) +
+           "l);\n"
+           " long _5 = _3 + _4;\n"
+           " long _6 = (long)(4l);\n"
+           " long _7 = _5 >> _6;\n" +
+           access;
+  };
+  const std::string load = " float16 _8 = ((__private float16 *)_x)[_7];\n";
+  EXPECT_EQ(split(text(load, 48)),
+            text(" float16 _8 = ((__private float16 *)(_x + _5))[0];\n", 48));
+  EXPECT_EQ(split(text(load, 8)), text(load, 8));
+  const std::string other = " float8 _8 = ((__private float8 *)_x)[_7];\n";
+  EXPECT_EQ(split(text(other, 48)), text(other, 48));
 }
 
 }  // namespace
