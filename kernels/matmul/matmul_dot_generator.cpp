@@ -1,6 +1,7 @@
 // Products along whose k both operands are contiguous, where one of them has few rows: an element
 // is a sum of 16 fma chains, one per lane, over k in steps of 16, then of one over what is left.
 // Nothing is packed or transposed, so the larger matrix streams through once.
+#include "kernels/hints.h"
 #include "kernels/matmul/matmul_kernel.h"
 #include "kernels/shuffle.h"
 
@@ -17,6 +18,9 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
   // A tile, whose chains are in registers: lanes are the larger matrix's rows, a multiple of 4.
   GeneratorParam<int> lanes{"lanes", 8};
   GeneratorParam<int> rows{"rows", 1};
+  // How many elements before they are read b's are asked for, where its rows follow each other; 0:
+  // nothing is.
+  GeneratorParam<int> ahead{"ahead", 0};
 
   Input<Buffer<float, 5>> a{"a"};        // [row][k]
   Input<Buffer<float, 5>> b{"b"};        // [k][lane]
@@ -34,7 +38,7 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
     Func chains("chains"), sums("sums"), staged("staged");
     const std::vector<Expr> chains_at = std::vector<Expr>{c, l, y} + which;
     chains(chains_at) = 0.0f;
-    chains(chains_at) = term(k * kLanes + c, chains(chains_at));
+    chains(chains_at) = term(k * kLanes + c, chains(chains_at), ahead);
     const std::vector<Func> folded = fold(chains);
     const std::vector<Expr> sums_at = std::vector<Expr>{l, y} + which;
     sums(sums_at) = folded.back()(std::vector<Expr>{l % 4 * 4, l / 4, y} + which);
@@ -77,9 +81,14 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
  private:
   Expr lane_at(const Expr& lane) const { return min(p * lanes + lane, b.dim(0).extent() - 1); }
   Expr row_at(const Expr& row) const { return min(t * rows + row, a.dim(1).extent() - 1); }
-  Expr term(const Expr& step, const Expr& sum) const {
-    return fma_f32(a(std::vector<Expr>{step, row_at(y)} + batch),
-                   b(std::vector<Expr>{lane_at(l), step} + batch), sum);
+  Expr term(const Expr& step, const Expr& sum, int asked = 0) const {
+    const auto at = [&](const Expr& step) {
+      return Expr(b(std::vector<Expr>{lane_at(l), step} + batch));
+    };
+    Expr element = at(step);
+    if (asked != 0)
+      element = select(y == 0, with_late_prefetch(at(step), at(step + asked)), at(step));
+    return fma_f32(a(std::vector<Expr>{step, row_at(y)} + batch), element, sum);
   }
 
   // The chains of four lanes at a time are folded into the parts of one vector; the sum of the i-th
