@@ -85,9 +85,8 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
     const auto at = [&](const Expr& step) {
       return Expr(b(std::vector<Expr>{lane_at(l), step} + batch));
     };
-    Expr element = at(step);
-    if (asked != 0)
-      element = select(y == 0, with_late_prefetch(at(step), at(step + asked)), at(step));
+    const Expr here = at(step), asking = with_late_prefetch(here, at(step + asked));
+    const Expr element = asked == 0 ? here : select(y == 0, asking, here);
     return fma_f32(a(std::vector<Expr>{step, row_at(y)} + batch), element, sum);
   }
 
