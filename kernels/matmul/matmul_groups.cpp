@@ -8,6 +8,8 @@
 namespace ballast::kernels {
 namespace {
 
+constexpr double kGroupNs = 50;  // what a group takes beside its tiles and panels
+
 // Rows of tiles in a product, panels of them, and products that groups share out.
 struct Share {
   int64_t row_tiles, panels, products;
@@ -54,6 +56,8 @@ class SharedGroups {
     return done;
   }
 
+  double mean_ns() const { return (awake_ns() + asleep_ns()) / 2; }
+
  private:
   double before_ns(int64_t number) const {
     const int64_t products = number / of_product_, own = number % of_product_;
@@ -81,8 +85,8 @@ bool is_scattered(const MatmulProblem& p, const MatmulChoice& c) {
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 512 * 1024, kNearFloats = 256 * 1024, kMostGroups = 32;
   // A panel is read once per group, from afar where others pass meanwhile.
-  constexpr double kGroupNs = 50, kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1,
-                   kCopiedPanelNs = 0.2, kScatteredPanelNs = 0.6;
+  constexpr double kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1, kCopiedPanelNs = 0.2,
+                   kScatteredPanelNs = 0.6;
   constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
   Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
                  ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
@@ -105,14 +109,13 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
     c.tiles_per_group = tiles;
     share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
     const SharedGroups groups(share, tiles, 2 * tile, group);
-    const double ns = (groups.awake_ns() + groups.asleep_ns()) / 2;
+    const double ns = groups.mean_ns();
     if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, 1, ns};
   }
   return best;
 }
 
 Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile) {
-  constexpr double kGroupNs = 50;
   const double read = has_wide_units() ? 0.25 : 0.1;  // an element of B, all once
   const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
   const int64_t row_tiles = ceil_div(p.rows(c).extent, c.tile->rows),
@@ -125,7 +128,7 @@ Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile
     const double group = kGroupNs + c.tile->lanes() * of_strip * p.k * read * inner;
     const SharedGroups groups({row_tiles, strips, p.batch[0], last}, tiles,
                               2 * tile * of_strip * inner, group);
-    const double ns = (groups.awake_ns() + groups.asleep_ns()) / 2;
+    const double ns = groups.mean_ns();
     if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, of_strip, ns};
   }
   return best;

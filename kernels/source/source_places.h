@@ -10,7 +10,7 @@ namespace ballast::kernels {
 // of a vector likewise. What does not change in a loop then is a pointer, and what does is one
 // index for all of its accesses. With `of_stack` an access "((type8 *)base)[index]" too, of which
 // index is a sum less its unit, 8 elements; the number that is added, if one is, comes last. Where
-// the index is not known to be such a multiple, "((type8 *)(base + elements))[0]": LLVM then sees
+// it is another multiple of the lanes, shifted, "((type8 *)(base + elements))[0]": LLVM then sees
 // that vectors a constant apart are different ones, and keeps in registers what a loop adds to.
 void split_places(std::string& text, bool of_stack);
 
