@@ -98,6 +98,18 @@ bool has_small_planes(const ConvConfig& c) {
   return pixels >= kLanes && pixels <= kMostPixels && has_enough_pixels(c);
 }
 
+// Whether tiles then are whole ones. Of few input channels most of the time goes into the results,
+// which a product writes in longer runs: 64 to 384 channels of 14x14 on an Emerald Rapids 1.3 times
+// faster than tiles, 96 to 576 as fast.
+bool are_points_tiles(int64_t inputs, int64_t outputs, const ConvConfig& c) {
+  constexpr int64_t kLeastInputs = 96;
+  const int64_t pixels = c.height * c.width;
+  return has_small_planes(c) && inputs >= kLeastInputs * c.groups &&
+         (are_whole_tiles(outputs / c.groups, pixels) ||
+          has_tiles_of_points(outputs / c.groups, pixels)) &&
+         !are_streamed(c.batch * outputs, c);
+}
+
 // Of an axis, what ConvInputGradGeneral is told: step, period, common and inverse.
 std::array<int64_t, 4> steps_of(int64_t stride, int64_t dilation) {
   const int64_t common = std::gcd(stride, dilation), step = dilation / common,
@@ -199,7 +211,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
   if (is_cpu && is_dilated(c, e)) return plan_conv2d_dilated(c, e);
   if (is_product(device_class, c, e)) {
     const bool are_tiles =
-        prefers_tiles && !are_streamed(c.batch * c.out_channels, c) && has_small_planes(c) &&
+        is_cpu && are_points_tiles(c.in_channels, c.out_channels, c) &&
         (e.has_residual || (!e.has_bias && !e.has_scale && !has_many_weights(c)));
     return are_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_product(device_class, c, e);
   }
@@ -244,9 +256,7 @@ Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
     return plan_conv2d_input_grad_plane_phases(c);
   }
   if (is_product(device_class, c)) {
-    const bool prefers_tiles = is_cpu && has_small_planes(c) &&
-                               are_whole_tiles(c.in_channels / c.groups, c.height * c.width) &&
-                               !are_streamed(c.batch * c.in_channels, c);
+    const bool prefers_tiles = is_cpu && are_points_tiles(c.out_channels, c.in_channels, c);
     return prefers_tiles ? plan_conv2d_input_grad_tiles(c)
                          : plan_conv2d_input_grad_product(device_class, c);
   }

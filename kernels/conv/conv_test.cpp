@@ -161,6 +161,15 @@ TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({10, 9, 9, 8}, 150, 4, 3));
 }
 
+// 1x1 in tiles of pixels side by side: blocks of one plane, of which the last moves inwards, and of
+// several planes; lanes and tiles that are not filled; both ways.
+TEST(ConvLarge, TilesOfPoints) {
+  check(make({8, 96, 7, 7}, 160, 1));
+  check(make({2, 192, 14, 14}, 124, 1, 1, 0, 1, 2));
+  check(make({5, 97, 11, 13}, 30, 1));
+  check(make({3, 96, 11, 12}, 32, 1));  // not one block of whole rows
+}
+
 // Pixels of a row side by side: one to four such to a row, an odd number of them, of one image and
 // several, in several blocks.
 TEST(ConvLarge, TilesOfRows) {

@@ -14,6 +14,9 @@
 namespace ballast::kernels {
 namespace {
 
+constexpr int64_t kRowOfPoints = 7;  // pixels; planes of CNNs are multiples
+constexpr ConvTile kTileOfPoints{2 * kRowOfPoints, 2, 1 / 240.0};
+
 // A convolution without padding: groups x [N, channels, ., .] to [N, lanes, out_h, out_w].
 struct Problem {
   EpilogueOperands terms;
@@ -55,6 +58,7 @@ Blocks blocks_of(const Problem& p, const ConvTile& tile, int64_t row, int64_t pa
   for (int64_t count = ceil_div(all, most); count <= ceil_div(all, kShort); ++count) {
     const int64_t pixels = ceil_div(all, count * row) * row,
                   tiles = count * ceil_div(pixels, tile.broadcast);
+    if (pixels > all) continue;
     // A block reads all weights, which is the work of some pixels.
     const int64_t work = tiles * tile.broadcast + count;
     const bool is_first = least == 0, is_few = best.count * parts < kGroups;
@@ -104,12 +108,28 @@ Operand with_images(Operand out, int64_t images) {
   return out;
 }
 
-void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
+// The tile, how many of its pixels lie side by side, and how long rows of results are for it: of
+// windows of a pixel without strides, the plane.
+struct TileOfRows {
+  ConvTile tile;
+  int64_t row, width;
+};
+TileOfRows tile_of(const Problem& p) {
+  const bool are_points = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 &&
+                          p.stride_w == 1 && p.in.pitch == p.out_w && p.in.plane == p.pixels();
+  if (are_points && has_tiles_of_points(p.lanes, p.pixels())) {
+    return {kTileOfPoints, kRowOfPoints, p.pixels()};
+  }
   ConvTile tile = choose_conv_tile(p.lanes, p.pixels());
   // Pointers to twelve pixels and to two vectors of weights do not fit into registers.
   if (tile.vectors == 2) tile.broadcast = 8;
   const int64_t row = row_of_tile(p.lanes, p.out_h, p.out_w, p.stride_w);
   if (row > 1) tile = {2 * row, 1, tile.fma_ns};
+  return {tile, row, p.out_w};
+}
+
+void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
+  const auto [tile, row, width] = tile_of(p);
   const PackedPanels packed = pack_panels(recorder, scratch, tile, p.weights, p.order);
   const int64_t panels = packed.panels;
   const Operand& weights = packed.operand;
@@ -133,7 +153,7 @@ void record(Recorder& recorder, Workspace& scratch, const Problem& p) {
                  number(p.dilation_w),
                  number(p.in.pitch),
                  number(p.in.plane),
-                 number(p.out_w),
+                 number(width),
                  number(p.kernel_h),
                  number(p.kernel_w),
                  number(p.channels),
@@ -204,6 +224,15 @@ int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stri
     if (out_w % row == 0) return row;
   }
   return 1;
+}
+
+bool has_tiles_of_points(int64_t channels, int64_t pixels) {
+  constexpr double kFilled = 0.875;
+  const int64_t lanes = kTileOfPoints.lanes();
+  const bool is_filled = double(channels) >= kFilled * double(ceil_div(channels, lanes) * lanes);
+  // Of planes of up to half a block's pixels there may be several.
+  const bool are_rows = pixels % kRowOfPoints == 0 || 2 * pixels > kTilesPixels;
+  return has_wide_registers() && is_filled && pixels >= kLanes && are_rows;
 }
 
 Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {

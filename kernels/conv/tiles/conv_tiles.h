@@ -15,6 +15,11 @@ constexpr int kTilesChannels =
 // vector: a part of `out_w` that there is a kernel for, or 1.
 int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stride_w);
 
+// Whether 1x1 convolutions without strides to so many channels in planes of so many pixels have
+// tiles of two rows of pixels that lie side by side: channels fill their lanes, and planes of which
+// a block takes several are whole rows.
+bool has_tiles_of_points(int64_t channels, int64_t pixels);
+
 Plan plan_conv2d_tiles(const ConvConfig& config, const ConvEpilogue& epilogue);
 Plan plan_conv2d_input_grad_tiles(const ConvConfig& config);
 // For strides that divide x's extents, so that no zeros between the strides are multiplied. Each

@@ -2,7 +2,9 @@
 // channels of the result. x is only read as broadcast scalars, so its strides, and those of the
 // result, are free; the weights come in vectors of 16 output channels, packed by conv_pack. With
 // `row` pixels of a row side by side, as many as a row is cut into, a pointer serves them all: one
-// for each pixel would be more than there are registers, where channels fill just a vector.
+// for each pixel would be more than there are registers, where channels fill just a vector, or two
+// vectors and fourteen pixels all of them. Such a tile of several vectors asks for x where its rows
+// end, and for its results before it begins.
 //
 //   conv_pad    puts zeros around x (or between the elements of dy)
 //   conv_pack   weights as [panel][tap][vector][lane]
@@ -14,6 +16,7 @@
 #include "kernels/conv/tiles/conv_tiles.h"
 #include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/reduce/prefetch.h"
 #include "kernels/shuffle.h"
 
 #include <string>
@@ -55,6 +58,7 @@ class ConvTiles : public Generator<ConvTiles> {
   void generate() {
     find_places();
     sum();
+    add_channel_terms();
     store();
   }
 
@@ -82,6 +86,8 @@ class ConvTiles : public Generator<ConvTiles> {
  private:
   static constexpr int kAhead = 32;                    // steps, for whose x a tile asks
   int rows() const { return int(pixels) / int(row); }  // of a tile
+  bool asks() const { return row == 1 ? vectors == 4 : vectors > 1; }
+  bool asks_for_results() const { return asks() && row > 1; }
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
   Expr panel_of(const Expr& which) const { return which / blocks; }
   Expr first_pixel(const Expr& which) const {
@@ -101,6 +107,24 @@ class ConvTiles : public Generator<ConvTiles> {
     place(fill.x + chunk_w * (fill.y + chunk_h * fill.z), cx, cy, cc) =
         (cx * chunk_w + fill.x) * step_w + (cy * chunk_h + fill.y) * step_h +
         (cc * chunk_channels + fill.z) * plane;
+  }
+
+  // Zero, the first value of a tile's vectors, each of which asks for the memory of the results of
+  // a channel of the tile, or two.
+  Expr asking_zero() {
+    const Expr plane_pixels = out.dim(0).extent();
+    const Expr last = min(first_pixel(p) + (q + 1) * pixels, images * plane_pixels) - 1;
+    result_place(q, p) =
+        select(images == 1, last, last % plane_pixels + last / plane_pixels * out.dim(3).stride()) +
+        panel_of(p) * vectors * kLanes * out.dim(1).stride();
+    const auto asking = [&](const Expr& value, const Expr& channel) {
+      const Expr place = result_place(q / pixels, p) + channel * out.dim(1).stride() +
+                         g * out.dim(2).stride() + n * out.dim(4).stride();
+      return with_result_prefetch(value, Func(out).name(), place);
+    };
+    const int sums = int(pixels) * int(vectors);
+    const Expr channel = q % pixels * vectors + v, one = asking(0.0f, channel);
+    return select(channel + sums < vectors * kLanes, asking(one, channel + sums), one);
   }
 
   void sum() {
@@ -126,17 +150,20 @@ class ConvTiles : public Generator<ConvTiles> {
     const auto x_at = [&](const Expr& step) { return in(start, q % row, from_first(step), g, n); };
     // Tiles of many lanes wait for x, of windows that lie apart. The last steps ask for the first
     // tap's again.
-    const bool asks = vectors == 4 && row == 1;
     const Expr asking = with_late_prefetch(x_at(steps), x_at(steps + kAhead)),
-               pixel = asks ? select(v == 0, asking, x_at(steps)) : x_at(steps);
-    product(l, v, q, p, g, n, cx, cy, cc) = 0.0f;
+               is_asking = v == 0 && q % row == row - 1,
+               pixel = asks() ? select(is_asking, asking, x_at(steps)) : x_at(steps);
+    product(l, v, q, p, g, n, cx, cy, cc) = asks_for_results() ? asking_zero() : 0.0f;
     product(l, v, q, p, g, n, cx, cy, cc) =
         fma_f32(pixel, weights(l, v, first + steps, g * panels + panel_of(p)),
                 product(l, v, q, p, g, n, cx, cy, cc));
     total(l, v, q, p, g, n) = 0.0f;
     total(l, v, q, p, g, n) = strict_float(total(l, v, q, p, g, n) +
                                            product(l, v, q, p, g, n, chunks.x, chunks.y, chunks.z));
-    // The part of the epilogue that is constant along a channel, on whole vectors.
+  }
+
+  // The part of the epilogue that is constant along a channel, on whole vectors.
+  void add_channel_terms() {
     Expr value = total(l, v, q, p, g, n);
     const Expr channel = ((g * panels + panel_of(p)) * vectors + v) * kLanes + l;
     value = select(has_bias != 0, strict_float(value + channels(channel, 0)), value);
@@ -185,7 +212,7 @@ class ConvTiles : public Generator<ConvTiles> {
     }
     total.compute_at(out, part).store_in(MemoryType::Stack).bound_storage(q, kTilesPixels);
     total.bound_extent(l, kLanes).vectorize(l).never_partition_all();
-    if (row > 1) total.align_bounds(q, row);  // so that a pixel's place in its row is a number
+    if (row > 1) total.align_bounds(q, pixels);  // so that a pixel's place in its row is a number
     total.bound_extent(v, vectors).split(q, tile, qi, pixels, TailStrategy::RoundUp);
     total.reorder(l, v, qi, tile).unroll(v).unroll(qi);
     total.update()
@@ -202,6 +229,9 @@ class ConvTiles : public Generator<ConvTiles> {
     product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
     product.update().specialize(is_point());
     base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, rows()).unroll(q);
+    if (result_place.defined()) {
+      result_place.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, 1);
+    }
     place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps + kAhead);
     place.vectorize(t, kLanes).never_partition_all();
     place.update().never_partition_all();
@@ -210,7 +240,8 @@ class ConvTiles : public Generator<ConvTiles> {
   Var l{"l"}, v{"v"}, q{"q"}, p{"p"}, g{"g"}, n{"n"}, o{"o"}, i{"i"}, r{"r"}, t{"t"};
   Var cx{"cx"}, cy{"cy"}, cc{"cc"};
   std::vector<Func> turned;  // (lane, row, vector of channels, pixel, p, g, n)
-  Func base{"base"}, place{"place"}, product{"product"}, total{"total"}, staged{"staged"};
+  Func base{"base"}, result_place{"result_place"}, place{"place"}, product{"product"},
+      total{"total"}, staged{"staged"};
   RDom chunks, steps, results;
 };
 
