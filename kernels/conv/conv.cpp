@@ -284,6 +284,7 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return is_cpu && are_patches_tiles(c) ? plan_conv2d_weight_grad_tiles(c)
                                           : plan_conv2d_weight_grad_patches(device_class, c);
   }
+  if (is_cpu && is_picked_weight_grad(c)) return plan_conv2d_weight_grad_picked(c);
   if (is_product(device_class, c)) {
     // Tiles read x where it lies, which a product packs: of many channels to fewer, of up to 512
     // to as many, and in small planes, 1.03 to 1.4 times faster on a Zen 4; of few pixels slower
