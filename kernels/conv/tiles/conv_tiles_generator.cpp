@@ -2,9 +2,9 @@
 // channels of the result. x is only read as broadcast scalars, so its strides, and those of the
 // result, are free; the weights come in vectors of 16 output channels, packed by conv_pack. With
 // `row` pixels of a row side by side, as many as a row is cut into, a pointer serves them all: one
-// for each pixel would be more than there are registers, where channels fill just a vector, or two
-// vectors and fourteen pixels all of them. Such a tile of several vectors asks for x where its rows
-// end, and for its results before it begins.
+// for each pixel would be more than there are registers, where channels fill just a vector.
+// `points` is for windows of a pixel alone, whose tiles ask for x where their rows end, and for
+// their results before they begin.
 //
 //   conv_pad    puts zeros around x (or between the elements of dy)
 //   conv_pack   weights as [panel][tap][vector][lane]
@@ -19,6 +19,7 @@
 #include "kernels/reduce/prefetch.h"
 #include "kernels/shuffle.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ class ConvTiles : public Generator<ConvTiles> {
   GeneratorParam<int> vectors{"vectors", 4};
   GeneratorParam<int> row{"row", 1};  // pixels of a row, of which blocks are multiples
   GeneratorParam<bool> dense_store{"dense_store", true};  // planes have a whole vector
+  GeneratorParam<bool> points{"points", false};
 
   // A window's row is step_h from the next, a channel `plane`.
   Input<int> stride_h{"stride_h"}, stride_w{"stride_w"}, step_h{"step_h"}, step_w{"step_w"},
@@ -56,8 +58,8 @@ class ConvTiles : public Generator<ConvTiles> {
   Output<Buffer<float, 5>> out{"out"};  // (pixel of the plane, channel, group, image of a block, n)
 
   void generate() {
-    find_places();
-    sum();
+    find_pixels();
+    points ? sum_points() : sum();
     add_channel_terms();
     store();
   }
@@ -86,22 +88,35 @@ class ConvTiles : public Generator<ConvTiles> {
  private:
   static constexpr int kAhead = 32;                    // steps, for whose x a tile asks
   int rows() const { return int(pixels) / int(row); }  // of a tile
-  bool asks() const { return row == 1 ? vectors == 4 : vectors > 1; }
-  bool asks_for_results() const { return asks() && row > 1; }
   Expr is_point() const { return kernel_w == 1 && kernel_h == 1; }
   Expr panel_of(const Expr& which) const { return which / blocks; }
   Expr first_pixel(const Expr& which) const {
     return min((which % blocks) * block_pixels, images * out.dim(0).extent() - block_pixels);
   }
 
-  // Where a tile's windows begin, and a chunk's taps lie from there.
-  void find_places() {
+  // Where a tile's windows begin.
+  void find_pixels() {
     // Pixels and channels beyond the edge of a tile are computed and not stored.
     const Expr plane_pixels = out.dim(0).extent();
     const Expr of_all = min(first_pixel(p) + q * row, images * plane_pixels - row);
     const Expr pixel = select(images == 1, of_all, of_all % plane_pixels);
     base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w +
                  select(images == 1, 0, of_all / plane_pixels * image);
+  }
+  // x of a tap that lies so far from the first of its window.
+  Expr x_at(const Expr& from_first) {
+    const Expr start = unsafe_promise_clamped(base(q / row, p), 0, 1 << 30);
+    return in(start, q % row, unsafe_promise_clamped(from_first, 0, 1 << 30), g, n);
+  }
+  // The same, where `is_asking` with a request for what is read kAhead steps later.
+  Expr asking_x_at(const std::function<Expr(const Expr& step)>& from_first, const Expr& is_asking) {
+    const Expr x = x_at(from_first(steps)), later = x_at(from_first(steps + kAhead));
+    return select(is_asking, with_late_prefetch(x, later), x);
+  }
+  Expr weight_at(const Expr& tap) { return weights(l, v, tap, g * panels + panel_of(p)); }
+
+  // Where a chunk's taps lie from the first of their window.
+  void find_taps() {
     const RDom fill(0, chunk_w, 0, chunk_h, 0, select(is_point(), 0, chunk_channels), "fill");
     place(t, cx, cy, cc) = 0;
     place(fill.x + chunk_w * (fill.y + chunk_h * fill.z), cx, cy, cc) =
@@ -127,7 +142,17 @@ class ConvTiles : public Generator<ConvTiles> {
     return select(channel + sums < vectors * kLanes, asking(one, channel + sums), one);
   }
 
+  void sum_points() {
+    steps = RDom(0, group_channels, "steps");
+    product(l, v, q, p, g, n) = asking_zero();
+    const Expr pixel = asking_x_at([this](const Expr& step) { return step * plane; },
+                                   v == 0 && q % row == row - 1);
+    product(l, v, q, p, g, n) = fma_f32(pixel, weight_at(steps), product(l, v, q, p, g, n));
+    total(l, v, q, p, g, n) = product(l, v, q, p, g, n);
+  }
+
   void sum() {
+    find_taps();
     const auto parts = [](const Expr& all, const Expr& chunk) { return (all + chunk - 1) / chunk; };
     const auto left = [](const Expr& all, const Expr& chunk, const Expr& which) {
       return min(chunk, all - which * chunk);
@@ -141,22 +166,16 @@ class ConvTiles : public Generator<ConvTiles> {
     const Expr first = cx * chunk_w + kernel_w * (cy * chunk_h + kernel_h * (cc * chunk_channels));
     // A single tap's places are multiples, however many channels its one chain has.
     const auto from_first = [&](const Expr& step) {
-      return unsafe_promise_clamped(
-          select(is_point(), step * plane,
-                 place(unsafe_promise_clamped(step, 0, kTilesTaps + kAhead - 1), cx, cy, cc)),
-          0, 1 << 30);
+      const Expr of_chunk = unsafe_promise_clamped(step, 0, kTilesTaps + kAhead - 1);
+      return select(is_point(), step * plane, place(of_chunk, cx, cy, cc));
     };
-    const Expr start = unsafe_promise_clamped(base(q / row, p), 0, 1 << 30);
-    const auto x_at = [&](const Expr& step) { return in(start, q % row, from_first(step), g, n); };
     // Tiles of many lanes wait for x, of windows that lie apart. The last steps ask for the first
     // tap's again.
-    const Expr asking = with_late_prefetch(x_at(steps), x_at(steps + kAhead)),
-               is_asking = v == 0 && q % row == row - 1,
-               pixel = asks() ? select(is_asking, asking, x_at(steps)) : x_at(steps);
-    product(l, v, q, p, g, n, cx, cy, cc) = asks_for_results() ? asking_zero() : 0.0f;
+    const bool asks = vectors == 4 && row == 1;
+    const Expr pixel = asks ? asking_x_at(from_first, v == 0) : x_at(from_first(steps));
+    product(l, v, q, p, g, n, cx, cy, cc) = 0.0f;
     product(l, v, q, p, g, n, cx, cy, cc) =
-        fma_f32(pixel, weights(l, v, first + steps, g * panels + panel_of(p)),
-                product(l, v, q, p, g, n, cx, cy, cc));
+        fma_f32(pixel, weight_at(first + steps), product(l, v, q, p, g, n, cx, cy, cc));
     total(l, v, q, p, g, n) = 0.0f;
     total(l, v, q, p, g, n) = strict_float(total(l, v, q, p, g, n) +
                                            product(l, v, q, p, g, n, chunks.x, chunks.y, chunks.z));
@@ -215,6 +234,11 @@ class ConvTiles : public Generator<ConvTiles> {
     if (row > 1) total.align_bounds(q, pixels);  // so that a pixel's place in its row is a number
     total.bound_extent(v, vectors).split(q, tile, qi, pixels, TailStrategy::RoundUp);
     total.reorder(l, v, qi, tile).unroll(v).unroll(qi);
+    if (points) {
+      schedule_tile(tile);
+      result_place.compute_at(total, tile).store_in(MemoryType::Register).bound_extent(q, 1);
+      return;
+    }
     total.update()
         .split(q, ut, qi, pixels, TailStrategy::RoundUp)
         .reorder({l, v, qi, ut, chunks.x, chunks.y, chunks.z})
@@ -222,19 +246,22 @@ class ConvTiles : public Generator<ConvTiles> {
         .unroll(v)
         .unroll(qi)
         .never_partition_all();
-    product.compute_at(total, ut).store_in(MemoryType::Register);
-    product.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(q, pixels);
-    for (const Var& one : {p, g, n, cx, cy, cc}) product.bound_extent(one, 1);
-    product.vectorize(l).unroll(v).unroll(q);
-    product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
+    schedule_tile(ut);
+    for (const Var& one : {cx, cy, cc}) product.bound_extent(one, 1);
     product.update().specialize(is_point());
-    base.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, rows()).unroll(q);
-    if (result_place.defined()) {
-      result_place.compute_at(total, ut).store_in(MemoryType::Register).bound_extent(q, 1);
-    }
     place.compute_at(total, chunks.x).store_in(MemoryType::Stack).bound(t, 0, kTilesTaps + kAhead);
     place.vectorize(t, kLanes).never_partition_all();
     place.update().never_partition_all();
+  }
+
+  // Of the loop over them.
+  void schedule_tile(const Var& tile) {
+    product.compute_at(total, tile).store_in(MemoryType::Register);
+    product.bound_extent(l, kLanes).bound_extent(v, vectors).bound_extent(q, pixels);
+    for (const Var& one : {p, g, n}) product.bound_extent(one, 1);
+    product.vectorize(l).unroll(v).unroll(q);
+    product.update().reorder({l, v, q, steps}).vectorize(l).unroll(v).unroll(q);
+    base.compute_at(total, tile).store_in(MemoryType::Register).bound_extent(q, rows()).unroll(q);
   }
 
   Var l{"l"}, v{"v"}, q{"q"}, p{"p"}, g{"g"}, n{"n"}, o{"o"}, i{"i"}, r{"r"}, t{"t"};

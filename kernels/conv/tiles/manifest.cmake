@@ -21,5 +21,5 @@ foreach(row 8 10 12 14)
                  PARAMS pixels=${pixels} vectors=1 row=${row})
 endforeach()
 ballast_kernel(conv_tiles_14x2 CLASSES cpu WIDE GENERATOR conv_tiles
-               PARAMS pixels=14 vectors=2 row=7)
+               PARAMS pixels=14 vectors=2 row=7 points=true)
 ballast_kernel(conv_weight_sum CLASSES cpu GENERATOR conv_weight_sum)
