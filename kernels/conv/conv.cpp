@@ -59,9 +59,6 @@ bool are_whole_tiles(int64_t channels, int64_t pixels) {
   const ConvTile& tile = choose_conv_tile(channels, pixels);
   return has_wide_registers() && tile.vectors >= 3 && channels % tile.lanes() == 0;
 }
-bool are_channels_whole_tiles(const ConvConfig& c) {
-  return are_whole_tiles(c.out_channels / c.groups, c.out_h() * c.out_w());
-}
 
 // Whether weights of patches are tiles, which read x where it lies, instead of a product of rows
 // that are copied: 256 channels of 8 images of 3x224x224 in patches of 16 2.8 to 2.35 ms on an
@@ -202,9 +199,10 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
     return is_blocked_product(c, e) ? plan_conv2d_product(device_class, c, e)
                                     : plan_conv2d_blocks(c, e);
   }
-  const bool prefers_tiles = is_cpu && are_channels_whole_tiles(c);
   if (is_patches(c)) {
-    return prefers_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
+    const bool are_tiles =
+        is_cpu && are_whole_tiles(c.out_channels / c.groups, c.out_h() * c.out_w());
+    return are_tiles ? plan_conv2d_tiles(c, e) : plan_conv2d_patches(device_class, c, e);
   }
   if (is_cpu && is_picked(c)) return plan_conv2d_picked(c, e);
   if (is_cpu && is_winograd(c)) return plan_conv2d_winograd(c, e);

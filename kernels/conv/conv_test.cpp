@@ -1,4 +1,5 @@
 #include "kernels/conv/conv_reference.h"
+#include "kernels/conv/tiles/conv_tiles.h"
 #include "kernels/registers.h"
 
 #include <random>
@@ -57,19 +58,32 @@ TEST(Conv, PixelsApart) {
   check(make({2, 6, 8, 20}, 6, 1, 2, 0, 1, 6));
 }
 
+// y of `plan`, which reads x and w, against loops in double precision.
+void check_forward(const ConvConfig& c, const Plan& plan) {
+  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2);
+  const auto xv = x.as<float>(), wv = w.as<float>();
+  const TensorType type{DType::kF32, y_shape(c)};
+  Totals y(elements(type.shape));
+  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
+    y.add(at_y, double{xv[at_x]} * wv[at_w]);
+  });
+  expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude,
+              c.kernel_h * c.kernel_w * c.in_channels / c.groups, name_of(c));
+}
+
+// Windows of a pixel in tiles of pixels side by side, blocks of two planes; more in TilesOfPoints.
+TEST(Conv, PointsInTiles) {
+  if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
+  const ConvConfig c = make({24, 3, 3, 7}, 28, 1);
+  const RegistersScope scope(kWideRegisters);
+  check_forward(c, plan_conv2d_tiles(c, {}));
+}
+
 // With as few groups, taps and channels as that takes; more in ChannelsAndPlanes.
 TEST(Conv, ChannelsInTheLanes) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
   const ConvConfig c = make({8, 9, 1, 17}, 64, 5, 1, 2);
-  const HostTensor x = random_f32(x_shape(c), 1), w = random_f32(w_shape(c), 2);
-  const auto xv = x.as<float>(), wv = w.as<float>();
-  const TensorType type{DType::kF32, y_shape(c)};
-  Totals y(8 * 64 * 17);
-  for_each_product(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
-    y.add(at_y, double{xv[at_x]} * wv[at_w]);
-  });
-  const Plan plan = plan_conv2d(DeviceClass::kCpu, c, {});
-  expect_near(run_plan(plan, {x, w}, type).as<float>(), y.value, y.magnitude, 225, name_of(c));
+  check_forward(c, plan_conv2d(DeviceClass::kCpu, c, {}));
 }
 
 // Towards the input, the phases of two apart.
