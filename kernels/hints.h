@@ -31,6 +31,14 @@ inline Halide::Expr with_late_prefetch(const Halide::Expr& value, const Halide::
                                       Halide::Internal::Call::PureExtern);
 }
 
+// `value`, and a request for the memory of the kernel's result of this name from element `index`
+// on; none where results go past the caches.
+inline Halide::Expr with_result_prefetch(const Halide::Expr& value, const std::string& result,
+                                         const Halide::Expr& index) {
+  return Halide::Internal::Call::make(value.type(), "ballast_ask_" + result, {value, index},
+                                      Halide::Internal::Call::PureExtern);
+}
+
 // `value`, which is stored as it is and past the caches: for whole vectors that begin where a cache
 // line does, of results that no cache would keep.
 inline Halide::Expr streamed(const Halide::Expr& value) {

@@ -6,17 +6,7 @@
 #include "kernels/hints.h"
 #include "kernels/reduce/axis_recipe.h"
 
-#include <string>
-
 namespace ballast::kernels {
-
-// `value`, and a request for the memory of the kernel's result of this name from element `index`
-// on; none where results go past the caches.
-inline Halide::Expr with_result_prefetch(const Halide::Expr& value, const std::string& result,
-                                         const Halide::Expr& index) {
-  return Halide::Internal::Call::make(value.type(), "ballast_ask_" + result, {value, index},
-                                      Halide::Internal::Call::PureExtern);
-}
 
 // `value`, and a request for the vector after `element`, an access at nest.r and nest.row of a
 // tensor of so many rows, in the next row.

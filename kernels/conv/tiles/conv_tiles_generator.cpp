@@ -16,7 +16,6 @@
 #include "kernels/conv/tiles/conv_tiles.h"
 #include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/reduce/prefetch.h"
 #include "kernels/shuffle.h"
 
 #include <functional>
