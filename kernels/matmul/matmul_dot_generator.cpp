@@ -82,8 +82,8 @@ class MatmulDot : public MatmulKernel<MatmulDot> {
   Expr lane_at(const Expr& lane) const { return min(p * lanes + lane, b.dim(0).extent() - 1); }
   Expr row_at(const Expr& row) const { return min(t * rows + row, a.dim(1).extent() - 1); }
   Expr term(const Expr& step, const Expr& sum, int asked = 0) const {
-    const auto at = [&](const Expr& step) {
-      return Expr(b(std::vector<Expr>{lane_at(l), step} + batch));
+    const auto at = [&](const Expr& row) {
+      return Expr(b(std::vector<Expr>{lane_at(l), row} + batch));
     };
     const Expr here = at(step), asking = with_late_prefetch(here, at(step + asked));
     const Expr element = asked == 0 ? here : select(y == 0, asking, here);

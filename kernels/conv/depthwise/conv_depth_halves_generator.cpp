@@ -92,8 +92,8 @@ class HalvesGenerator : public Generator<Derived> {
     // Those one to the right or to the left, beside `next`.
     const auto shifted = [&](const Expr& pixels, const Expr& next, int right) {
       return take_lanes(pixels, next, lanes, [&](int lane) {
-        const int from = order_of(lane) + right;
-        return from < 0 || from >= lanes ? lanes : order_of(from);
+        const int other = order_of(lane) + right;
+        return other < 0 || other >= lanes ? lanes : order_of(other);
       });
     };
     const Expr has_before = v > 0, has_after = start_of(v) + lanes < width;

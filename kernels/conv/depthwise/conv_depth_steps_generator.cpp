@@ -85,8 +85,10 @@ class StepsGenerator : public SquaresGenerator<Derived> {
       });
     }
     // The last row of x is read where it ends.
-    const auto start = [&](int row) { return std::min(row * whole(), pixels() - lanes); };
-    const auto place = [&](int row, int lane) { return row * whole() - start(row) + column(lane); };
+    const auto start = [&](int which) { return std::min(which * whole(), pixels() - lanes); };
+    const auto place = [&](int which, int lane) {
+      return which * whole() - start(which) + column(lane);
+    };
     const bool has_first = exists(row), has_second = exists(row + 2);
     if (!has_first && !has_second) return 0.0f;
     if (has_first != has_second) {
@@ -206,8 +208,8 @@ class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
     const int before = lane_count() - whole(), skipped = rows() * vectors() - side();
     const Expr at = whole() - 1 - part[1], of = at % 2, number = at / 2 + skipped,
                vector = number / 2;
-    const auto row_from = [&](int half, const Expr& of, const Expr& vector, int begin) {
-      const auto sum = [&](int column) { return sums(part[0], of, column, vector, g, n); };
+    const auto row_from = [&](int half, const Expr& phase, const Expr& which, int begin) {
+      const auto sum = [&](int column) { return sums(part[0], phase, column, which, g, n); };
       return take_lanes(sum(0), sum(1), lane_count(), [&](int lane) {
         const int x = begin + lane;
         return x < 0 || x >= whole() ? 0 : lane_of(x, half);
