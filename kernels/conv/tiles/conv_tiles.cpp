@@ -3,6 +3,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_phases.h"
+#include "kernels/conv/conv_problem.h"
 #include "kernels/lanes.h"
 #include "kernels/shape/region.h"
 
@@ -227,12 +228,10 @@ int64_t row_of_tile(int64_t channels, int64_t out_h, int64_t out_w, int64_t stri
 }
 
 bool has_tiles_of_points(int64_t channels, int64_t pixels) {
-  constexpr double kFilled = 0.875;
-  const int64_t lanes = kTileOfPoints.lanes();
-  const bool is_filled = double(channels) >= kFilled * double(ceil_div(channels, lanes) * lanes);
   // Of planes of up to half a block's pixels there may be several.
   const bool are_rows = pixels % kRowOfPoints == 0 || 2 * pixels > kTilesPixels;
-  return has_wide_registers() && is_filled && pixels >= kLanes && are_rows;
+  return has_wide_registers() && fills_tiles(channels, kTileOfPoints.lanes()) && pixels >= kLanes &&
+         are_rows;
 }
 
 Plan plan_conv2d_tiles(const ConvConfig& c, const ConvEpilogue& e) {

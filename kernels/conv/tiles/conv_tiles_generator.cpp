@@ -93,14 +93,22 @@ class ConvTiles : public Generator<ConvTiles> {
     return min((which % blocks) * block_pixels, images * out.dim(0).extent() - block_pixels);
   }
 
+  // Where one of a block's pixels is in its plane, and how far its image is where they lie
+  // `distance` apart.
+  Expr in_plane(const Expr& pixel) const {
+    return select(images == 1, pixel, pixel % out.dim(0).extent());
+  }
+  Expr to_image_of(const Expr& pixel, const Expr& distance) const {
+    return select(images == 1, 0, pixel / out.dim(0).extent() * distance);
+  }
+
   // Where a tile's windows begin.
   void find_pixels() {
     // Pixels and channels beyond the edge of a tile are computed and not stored.
-    const Expr plane_pixels = out.dim(0).extent();
-    const Expr of_all = min(first_pixel(p) + q * row, images * plane_pixels - row);
-    const Expr pixel = select(images == 1, of_all, of_all % plane_pixels);
+    const Expr of_all = min(first_pixel(p) + q * row, images * out.dim(0).extent() - row);
+    const Expr pixel = in_plane(of_all);
     base(q, p) = (pixel / width) * stride_h * pitch + (pixel % width) * stride_w +
-                 select(images == 1, 0, of_all / plane_pixels * image);
+                 to_image_of(of_all, image);
   }
   // x of a tap that lies so far from the first of its window.
   Expr x_at(const Expr& from_first) {
@@ -126,11 +134,9 @@ class ConvTiles : public Generator<ConvTiles> {
   // Zero, the first value of a tile's vectors, each of which asks for the memory of the results of
   // a channel of the tile, or two.
   Expr asking_zero() {
-    const Expr plane_pixels = out.dim(0).extent();
-    const Expr last = min(first_pixel(p) + (q + 1) * pixels, images * plane_pixels) - 1;
-    result_place(q, p) =
-        select(images == 1, last, last % plane_pixels + last / plane_pixels * out.dim(3).stride()) +
-        panel_of(p) * vectors * kLanes * out.dim(1).stride();
+    const Expr last = min(first_pixel(p) + (q + 1) * pixels, images * out.dim(0).extent()) - 1;
+    result_place(q, p) = in_plane(last) + to_image_of(last, out.dim(3).stride()) +
+                         panel_of(p) * vectors * kLanes * out.dim(1).stride();
     const auto asking = [&](const Expr& value, const Expr& channel) {
       const Expr place = result_place(q / pixels, p) + channel * out.dim(1).stride() +
                          g * out.dim(2).stride() + n * out.dim(4).stride();
