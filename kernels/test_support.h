@@ -4,9 +4,11 @@
 #include "device/buffer.h"
 #include "device/stream.h"
 #include "kernels/kernels.h"
+#include "kernels/registers.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -45,6 +47,18 @@ inline const std::vector<DeviceClass>& device_classes() {
           ? std::vector<DeviceClass>{DeviceClass::kGpu}
           : std::vector<DeviceClass>{DeviceClass::kCpu, DeviceClass::kGpu};
   return classes;
+}
+
+// The registers whose kernels tests take: of both kinds, but where one compiler has seen all and a
+// second is asked whether its habits became our assumptions, those of this CPU.
+inline std::vector<int64_t> tested_registers() {
+  if (!test_device()->info().is_pocl() && !is_simulated()) return {vector_register_bytes()};
+  return {kWideRegisters, kNarrowRegisters};
+}
+inline std::vector<int64_t> other_registers() {
+  std::vector<int64_t> all = tested_registers();
+  all.erase(std::remove(all.begin(), all.end(), vector_register_bytes()), all.end());
+  return all;
 }
 
 // Some kernels of CPUs ask for more than a GPU's work-group may have.

@@ -37,21 +37,22 @@ class ConvPack : public Generator<ConvPack> {
     panels.dim(0).set_bounds(0, kLanes);
     for (int d = 1; d < 4; ++d) panels.dim(d).set_min(0);
     Func func = panels;
-    tile(func.specialize(has_vectors)).vectorize(l);
-    tile(func).unroll(l);
+    // A tap's vectors of several panels lie side by side in the source.
+    Var po("po"), pi("pi");
+    tile(func.specialize(has_vectors))
+        .split(p, po, pi, 8, TailStrategy::GuardWithIf)
+        .reorder(l, v, pi, ki, ko, po)
+        .vectorize(l)
+        .gpu_blocks(ko, po)
+        .never_partition_all();
+    tile(func).reorder(l, v, ki, ko, p).unroll(l).gpu_blocks(ko, p).never_partition_all();
   }
 
  private:
-  Stage tile(Stage stage) {
-    Var ko("ko"), ki("ki");
-    return stage.split(k, ko, ki, 32, TailStrategy::GuardWithIf)
-        .reorder(l, v, ki, ko, p)
-        .gpu_blocks(ko, p)
-        .never_partition_all();
-  }
+  Stage tile(Stage stage) { return stage.split(k, ko, ki, 32, TailStrategy::GuardWithIf); }
 
   Expr has_vectors;
-  Var l{"l"}, v{"v"}, k{"k"}, p{"p"};
+  Var l{"l"}, v{"v"}, k{"k"}, ko{"ko"}, ki{"ki"}, p{"p"};
 };
 
 // The same where the taps of a lane are contiguous, a vector of them and more: by transposing

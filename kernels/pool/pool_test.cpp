@@ -204,7 +204,7 @@ TEST(Pool, AverageOfSmallPlanes) {
 
 // Rows of 16 windows and more in the vectors of other CPUs, and in this one's.
 TEST(Pool, MaxAndAverageInNarrowRegisters) {
-  for (const int64_t registers : {kNarrowRegisters, kWideRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (const PoolConfig& c :
          {make({2, 6, 20}, 4, 1, 1), make({2, 7, 37}, 5, 2, 2), make({1, 5, 16}, 2, 1)}) {

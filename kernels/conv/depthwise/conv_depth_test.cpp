@@ -6,7 +6,7 @@ namespace ballast::kernels::testing {
 namespace {
 
 TEST(ConvLarge, DepthwiseRowsInEitherVectors) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (int64_t width : {8, 9, 11, 16, 23, 40, 64})
       check(make({2, 5, 9, width}, 5, 3, 1, 1, 1, 5));
@@ -38,7 +38,7 @@ TEST(Conv, DepthwiseInPlace) {
 }
 
 TEST(ConvLarge, DepthwiseSmallSquares) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (int64_t side = 4; side <= 15; ++side) {
       check(make({3, 11, side, side}, 11, 3, 1, 1, 1, 11));
@@ -66,7 +66,7 @@ TEST(ConvLarge, DepthwiseHalvedSquares) {
 
 // dx of 5x5 two apart, by couples of pixels.
 TEST(ConvLarge, DepthwiseCouples) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (int64_t pad : {0, 1, 2}) check(make({2, 7, 12, 36}, 7, 5, 2, pad, 1, 7));
     check(make({1, 33, 6, 20}, 33, 5, 2, 2, 1, 33));
@@ -90,7 +90,7 @@ TEST(ConvLarge, DepthwisePhases) {
 
 // Rows of one block, of two that overlap or not, and more; planes in one strip and in several.
 TEST(ConvLarge, DepthwiseTurned) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (int64_t width : {7, 8, 9, 11, 16, 17, 34, 37}) {
       check(make({3, 19, 8, width}, 19, 7, 1, 3, 1, 19));
@@ -108,7 +108,7 @@ TEST(ConvLarge, DepthwiseTurned) {
 
 // Whole vectors of results, whole groups of four rows, and more.
 TEST(ConvLarge, DepthwiseHalves) {
-  for (int64_t registers : {kWideRegisters, kNarrowRegisters}) {
+  for (int64_t registers : tested_registers()) {
     const RegistersScope scope(registers);
     for (int64_t width : {16, 18, 30, 32, 46, 56, 112}) {
       check(make({2, 11, 8, width}, 11, 3, 2, 1, 1, 11));
