@@ -24,7 +24,7 @@ constexpr MatmulTile kTiles[] = {
     {"6x64", 6, 4, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns, 1},
     {"12x32", 12, 2, MatmulStore::kLanes, kMatmulPlain | kMatmulPacking, 1.1},
     {"8x48", 8, 3, MatmulStore::kLanes, kMatmulPlain | kMatmulColumns | kMatmulPacking, 1.02},
-    {"1x256", 1, 16, MatmulStore::kLanes, 0, 1},
+    {"1x64_chunks", 1, 4, MatmulStore::kLanes, kMatmulChunks, 1},
     {"6x16", 6, 1, MatmulStore::kLanes,
      kMatmulPlain | kMatmulColumns | kMatmulPacking | kMatmulCopying, 1.5},
     {"4x24", 4, 3, MatmulStore::kLanes,

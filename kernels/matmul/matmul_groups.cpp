@@ -116,7 +116,8 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
 }
 
 Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile) {
-  const double read = has_wide_units() ? 0.25 : 0.1;  // an element of B, all once
+  // An element of B, all once; one row of A takes no longer than that.
+  const double read = c.tile->rows == 1 ? 0 : has_wide_units() ? 0.25 : 0.1;
   const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
   const int64_t row_tiles = ceil_div(p.rows(c).extent, c.tile->rows),
                 panels = ceil_div(p.lanes(c).extent, c.tile->lanes());

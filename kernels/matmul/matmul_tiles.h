@@ -28,7 +28,7 @@ namespace ballast::kernels {
 // contiguous along k, whose steps are some blocks of as many as a vector has lanes. `copies` takes
 // it contiguous along the lanes and asks for the next panel meanwhile. `chunks`: the sums of a
 // group's tiles, of several panels, are on the stack while k passes in chunks, for few rows and a B
-// from afar, of which whole rows are then read at a time.
+// from afar, of which whole rows are then read at a time; for one row, some side by side.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -128,11 +128,12 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
  private:
   // The sums of all of a group's tiles, on the stack, while k passes in chunks.
   void sum_in_chunks(Func product, const std::vector<Expr>& at) {
-    const Expr steps = a.dim(0).extent(), chunks_of_k = steps / kChunk;
-    k = RDom({{0, kChunk}, {0, chunks_of_k}}, "k");
-    rest = RDom(0, steps % kChunk, "rest");
+    const int chunk = is_one_row() ? kMatmulRowChunk : kMatmulChunk;
+    const Expr steps = a.dim(0).extent(), chunks_of_k = steps / chunk;
+    k = RDom({{0, chunk}, {0, chunks_of_k}}, "k");
+    rest = RDom(0, steps % chunk, "rest");
     product(at) = 0.0f;
-    for (const Expr& step : {k.y * kChunk + k.x, chunks_of_k * kChunk + rest}) {
+    for (const Expr& step : {k.y * chunk + k.x, chunks_of_k * chunk + rest}) {
       const std::vector<Expr> place = {step, 0, row_of(t, y)};
       product(at) = fma_f32(a(place + batch), b_at(step), product(at));
     }
@@ -147,6 +148,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
         .bound_extent(v, vectors)
         .bound_extent(y, rows);
     unroll_steps(product.update(0), {l, v, y, k.x, t, p, k.y, z0, z1, z2});
+    if (is_one_row()) product.update(0).unroll(k.x);
     unroll_steps(product.update(1), {l, v, y, rest, t, p, z0, z1, z2});
     staged.store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
     bound_tile(staged, which, lanes, vectors, rows);
@@ -208,6 +210,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
   }
 
   bool holds_panel() const { return packs || copies; }
+  bool is_one_row() const { return rows == 1; }
   // What can be added without a change where the bias does not lie along the rows.
   Expr bias_of_row() const {
     const Expr has_bias = is_bias(MatmulBias::kRows);
@@ -284,7 +287,6 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     return lane_bias;
   }
 
-  static constexpr int kChunk = kMatmulChunk;
   Func packed{"packed"};
   std::vector<Func> blocks;
   Var ko{"ko"}, ki{"ki"};

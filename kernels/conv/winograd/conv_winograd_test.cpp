@@ -276,9 +276,7 @@ TEST(ConvWinograd, Small) {
 
 TEST(ConvWinogradLarge, ChannelsAndRows) {
   if (!runs_cpu_class()) GTEST_SKIP() << "kernels of CPUs";
-  const auto check = [](const ConvConfig& c) {
-    check_winograd(c, tested_registers());
-  };
+  const auto check = [](const ConvConfig& c) { check_winograd(c, tested_registers()); };
   check(make({2, 65, 3, 17}, 67, 3, 1, 1));   // channels that fill no tile
   check(make({1, 33, 7, 6}, 64, 3, 1, 2));    // rows shorter than a vector
   check(make({1, 48, 5, 40}, 96, 3, 1, 0));   // no padding, many to dx
