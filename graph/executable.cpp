@@ -3,7 +3,7 @@
 #include "graph/control.h"
 #include "graph/effect.h"
 #include "graph/text.h"
-#include "kernels/tune.h"
+#include "kernels/plan/tune.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "graph/op.h"
 
-#include "kernels/widen.h"
+#include "kernels/plan/widen.h"
 
 #include <algorithm>
 #include <cmath>

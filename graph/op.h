@@ -52,7 +52,7 @@ struct OpDef {
   std::vector<AttrSpec> attrs;
   // Output types; throws kInvalidArgument (the caller's types do not fit) or kUnimplemented.
   std::function<std::vector<TensorType>(const OpCall&)> infer;
-  // The launches; slots as in kernels/plan.h. `outputs` is what infer gave.
+  // The launches; slots as in kernels/plan/plan.h. `outputs` is what infer gave.
   std::function<Plan(kernels::DeviceClass, const OpCall&, const std::vector<TensorType>& outputs)>
       plan;
   // (output, input) pairs that may share memory when the input's type equals the output's.

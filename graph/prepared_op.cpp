@@ -2,7 +2,7 @@
 
 #include "device/short_array.h"
 #include "graph/effect.h"
-#include "kernels/tune.h"
+#include "kernels/plan/tune.h"
 
 namespace ballast::graph {
 

@@ -86,7 +86,7 @@ function(ballast_write_kernel_table path)
     string(APPEND rows "    {${row}},\n")
   endforeach()
   file(CONFIGURE OUTPUT "${path}" @ONLY CONTENT [[
-#include "kernels/aot_table.h"
+#include "kernels/plan/aot_table.h"
 
 extern "C" {
 @declarations@}

@@ -4,7 +4,7 @@
 #include "device/buffer.h"
 #include "device/stream.h"
 #include "kernels/kernels.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Optimizers: called with one gradient per parameter, in the order of parameters(), they assign the
 // parameters and return the new values (for depend). A step is one op over all parameters of a
-// kind, which runs in few launches (kernels/merge_launches.h). Formulas and defaults are
+// kind, which runs in few launches (kernels/plan/merge_launches.h). Formulas and defaults are
 // those of mindspore.nn (2.10), with its rule for weight decay: where parameters are not grouped,
 // those with "beta" or "gamma" in their names do not decay. Learning rates lie on the device: a
 // constant one is a parameter, so that changing it compiles nothing anew; with a schedule the

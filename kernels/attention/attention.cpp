@@ -3,9 +3,9 @@
 #include "kernels/attention/attention_limits.h"
 #include "kernels/attention/attention_operands.h"
 #include "kernels/attention/attention_strips.h"
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/registers.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
 
 #include <algorithm>
 #include <optional>

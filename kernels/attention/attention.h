@@ -3,7 +3,7 @@
 // where one is given).
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 namespace ballast::kernels {
 

@@ -9,7 +9,7 @@
 // sums into the tensors' layout and apply the scale.
 #include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 namespace ballast::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // What the tiles of attention on CPUs hold: plans and kernels agree on it.
 #pragma once
 
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 
 namespace ballast::kernels::attention {
 

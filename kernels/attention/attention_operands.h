@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/attention/attention.h"
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <vector>
 

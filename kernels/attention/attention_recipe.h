@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/attention/attention_limits.h"
-#include "kernels/fma.h"
-#include "kernels/layout.h"
-#include "kernels/pairwise_sum.h"
+#include "kernels/recipe/fma.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/pairwise_sum.h"
 #include "kernels/reduce/extremum.h"
 
 #include <Halide.h>

@@ -2,7 +2,7 @@
 
 #include "kernels/attention/attention_operands.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
 
 #include <algorithm>
 #include <string>

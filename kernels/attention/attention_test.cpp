@@ -1,7 +1,7 @@
 #include "device/stitch_source.h"
 #include "kernels/attention/attention_reference.h"
 #include "kernels/attention/attention_strips.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 #include <algorithm>
 #include <limits>

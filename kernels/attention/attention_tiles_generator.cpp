@@ -6,7 +6,7 @@
 // v are broadcast from where they lie, and only q and the result are transposed.
 #include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 namespace ballast::kernels {
 namespace {

@@ -17,14 +17,14 @@
 #include "kernels/conv/winograd/conv_dilated.h"
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_weight.h"
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/reduce/parts.h"
-#include "kernels/registers.h"
 #include "kernels/shape/shape.h"
-#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <array>

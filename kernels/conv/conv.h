@@ -3,7 +3,7 @@
 // (registers.h). Stateless; any thread may call.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

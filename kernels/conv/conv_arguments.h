@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <vector>
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
-#include "kernels/halide_runtime.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/workspace.h"
+#include "kernels/recipe/lanes.h"
 
 namespace ballast::kernels {
 

@@ -1,7 +1,7 @@
 // What convolutions in register tiles read in vectors of 16 channels: panels of weights, or of dy
 // for the weight gradient, and the epilogue's terms of each channel.
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // Planes with zeros around and between their elements; and of what strides laid apart, sums, and
 // phases in order.
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 

@@ -1,10 +1,10 @@
 // What the generators of convolutions share. Needs Halide; stateless.
 #pragma once
 
-#include "kernels/fma.h"
-#include "kernels/lanes.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/fma.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/layout.h"
 
 #include <Halide.h>
 

@@ -1,6 +1,6 @@
 #include "kernels/conv/conv_reference.h"
 #include "kernels/conv/tiles/conv_tiles.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 #include <random>
 #include <utility>

@@ -1,10 +1,10 @@
 #include "kernels/index/index.h"
 
-#include "kernels/chunks.h"
-#include "kernels/lanes.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/chunks.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/shape/region.h"
-#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <numeric>

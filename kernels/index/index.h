@@ -3,7 +3,7 @@
 // [-extent, extent) reads as 0 and writes nothing, so nothing outside of a tensor is ever touched.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

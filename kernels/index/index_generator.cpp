@@ -4,11 +4,11 @@
 // [i][o] with free strides: 0 along x and o where one number picks a whole row, dense where every
 // element has its own. Of 64-bit numbers there are two words. A number n < 0 counts from the end;
 // what lies outside of the rows reads as 0 and writes nothing.
-#include "kernels/hints.h"
 #include "kernels/index/row_numbers.h"
-#include "kernels/lanes.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/layout.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 // in their order, and whoever has the first of a row walks along the links. So nothing is atomic
 // and sums repeat bit for bit.
 #include "kernels/index/row_numbers.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/layout.h"
 
 #include <string>
 #include <vector>

@@ -1,13 +1,13 @@
 // What a product may be, and which choice (matmul_choice.h) it takes.
 #include "kernels/matmul/matmul.h"
 
-#include "kernels/jit_kernel.h"
 #include "kernels/matmul/matmul_activations.h"
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_split.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/tune.h"
 #include "kernels/pointwise/fuse.h"
-#include "kernels/tune.h"
+#include "kernels/recipe/jit_kernel.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // Matrix products, one or a batch of them.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "kernels/pointwise/pointwise.h"
 
 #include <optional>
@@ -47,7 +47,7 @@ void check_epilogue(const MatmulConfig& config);
 bool takes_scale(DeviceClass device_class, const MatmulConfig& config);
 
 // Slots: A, B, then scale, bias, then residual or y, then C, all of one dtype. K = 0 gives zeros
-// (through the epilogue). With BALLAST_TUNE=1 (kernels/tune.h) the way to compute is measured
+// (through the epilogue). With BALLAST_TUNE=1 (kernels/plan/tune.h) the way to compute is measured
 // instead of estimated; all ways give the same bits.
 Plan plan_matmul(DeviceClass device_class, const MatmulConfig& config);
 

@@ -2,8 +2,8 @@
 // what they read (blocked_sums.h).
 #pragma once
 
-#include "kernels/blocked_sums.h"
 #include "kernels/matmul/matmul_kernel.h"
+#include "kernels/recipe/blocked_sums.h"
 
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 #include "kernels/matmul/matmul_choice.h"
 
-#include "kernels/blocks.h"
-#include "kernels/halide_runtime.h"
 #include "kernels/matmul/matmul_estimate.h"
-#include "kernels/registers.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/blocks.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // are packed first. Private to this folder; plain values.
 #pragma once
 
-#include "kernels/lanes.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/recipe/lanes.h"
 
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 // The ways to compute one product (matmul_choice.h): that they agree, and which one is taken.
 #include "kernels/matmul/matmul_choice.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 #include "kernels/test_support.h"
 
 #include <array>

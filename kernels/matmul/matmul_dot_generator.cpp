@@ -1,9 +1,9 @@
 // Products along whose k both operands are contiguous, where one of them has few rows: an element
 // is a sum of 16 fma chains, one per lane, over k in steps of 16, then of one over what is left.
 // Nothing is packed or transposed, so the larger matrix streams through once.
-#include "kernels/hints.h"
 #include "kernels/matmul/matmul_kernel.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "kernels/matmul/matmul_estimate.h"
 
 #include "kernels/matmul/matmul_groups.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,5 @@
 #include "kernels/matmul/matmul_fused.h"
 
-#include "kernels/hints.h"
 #include "kernels/matmul/matmul_blocks.h"
 #include "kernels/matmul/matmul_general.h"
 #include "kernels/matmul/matmul_short.h"
@@ -8,6 +7,7 @@
 #include "kernels/matmul/matmul_turned.h"
 #include "kernels/pointwise/fuse_steps.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/hints.h"
 
 #include <memory>
 #include <string>

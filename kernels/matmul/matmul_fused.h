@@ -2,9 +2,9 @@
 // Private to this folder. Needs Halide.
 #pragma once
 
-#include "kernels/jit_kernel.h"
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/pointwise/pointwise.h"
+#include "kernels/recipe/jit_kernel.h"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Products compiled at run time with a chain behind them: the bits of the product and then the
 // chain, whatever the way to compute the product.
 #include "kernels/matmul/matmul_choice.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 #include "kernels/test_support.h"
 
 #include <map>

@@ -1,7 +1,7 @@
 #include "kernels/matmul/matmul_groups.h"
 
-#include "kernels/halide_runtime.h"
-#include "kernels/registers.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
 
 #include <algorithm>
 

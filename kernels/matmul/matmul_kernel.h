@@ -1,9 +1,9 @@
 // What the generators of matmul kernels share.
 #pragma once
 
-#include "kernels/fma.h"
-#include "kernels/layout.h"
 #include "kernels/matmul/matmul_epilogue.h"
+#include "kernels/recipe/fma.h"
+#include "kernels/recipe/layout.h"
 
 #include <functional>
 #include <string>

@@ -3,9 +3,9 @@
 // lanes are contiguous, by columns where neighbours along k are, by elements for any strides. The
 // last panel begins where its lanes end with the source's, as the tiles that read it do; where the
 // source is narrower than a panel, its last lane is repeated.
-#include "kernels/hints.h"
-#include "kernels/lanes.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

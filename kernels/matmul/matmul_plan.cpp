@@ -1,12 +1,12 @@
 // From a choice (matmul_choice.h) to launches. The kernels are described in matmul_generator.cpp.
 #include "kernels/matmul/matmul.h"
 
-#include "kernels/halide_runtime.h"
 #include "kernels/matmul/matmul_activations.h"
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_fused.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/streaming.h"
 #include "kernels/pointwise/fuse.h"
-#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <array>

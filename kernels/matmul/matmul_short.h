@@ -3,8 +3,8 @@
 // stack, where they make `columns` whole vectors, as they do in C.
 #pragma once
 
-#include "kernels/hints.h"
 #include "kernels/matmul/matmul_parts.h"
+#include "kernels/recipe/hints.h"
 
 #include <string>
 #include <vector>

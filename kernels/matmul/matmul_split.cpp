@@ -1,7 +1,7 @@
 #include "kernels/matmul/matmul_split.h"
 
-#include "kernels/blocks.h"
 #include "kernels/matmul/matmul_choice.h"
+#include "kernels/plan/blocks.h"
 #include "kernels/reduce/parts.h"
 
 namespace ballast::kernels {

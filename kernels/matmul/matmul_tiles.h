@@ -1,10 +1,10 @@
 // C in register tiles of rows x lanes, on CPUs.
 #pragma once
 
-#include "kernels/hints.h"
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_kernel.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kernels/matmul/matmul_parts.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

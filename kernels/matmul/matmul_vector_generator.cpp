@@ -2,7 +2,7 @@
 // matrix's rows; blocks of 16 x 16 are transposed in registers on the way, so that the matrix is
 // read once and an element stays the one chain over k that all matmul kernels promise.
 #include "kernels/matmul/matmul_kernel.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 // or by channel. x' is (x - mean) rstd, rstd 1 / sqrt(variance + epsilon) with the biased variance.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

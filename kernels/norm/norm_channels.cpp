@@ -1,8 +1,8 @@
 // Batch and group normalisation: channels, each with parameters of its own.
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/norm/norm_parts.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 
 #include <utility>
 

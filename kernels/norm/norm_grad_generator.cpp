@@ -1,8 +1,8 @@
 // The parts of the normalisations' gradients that fold lines, and those of whole rows in one
 // kernel.
-#include "kernels/lanes.h"
 #include "kernels/norm/norm_limits.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/reduce/axis_generator.h"
 #include "kernels/reduce/prefetch.h"
 

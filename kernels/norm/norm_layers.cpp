@@ -1,9 +1,9 @@
 // Layer and RMS normalisation: rows, with parameters along them.
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
 #include "kernels/norm/norm_limits.h"
 #include "kernels/norm/norm_parts.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/reduce/axis.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Sums over lines for the gradients of normalisations on GPUs, two at a time: those of dy x' and of
 // dy, which earlier launches leave by line.
-#include "kernels/layout.h"
+#include "kernels/recipe/layout.h"
 
 #include <Halide.h>
 

@@ -2,7 +2,7 @@
 // norm_elementwise_generator.cpp). `kind` is "layer", "rms", "batch" or "inference".
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

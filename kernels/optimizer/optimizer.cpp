@@ -1,8 +1,8 @@
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
-#include "kernels/merge_launches.h"
 #include "kernels/optimizer/step_rules.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/merge_launches.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // `sizes` are the tensors' numbers of elements; all are f32.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

@@ -2,9 +2,9 @@
 // of a step may be inputs' buffers: the values of a vector are computed before any is stored.
 #include "kernels/optimizer/optimizer_recipe.h"
 #include "kernels/optimizer/step_rules.h"
-#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_ops.h"
+#include "kernels/recipe/pairwise_sum.h"
 
 #include <string>
 #include <vector>

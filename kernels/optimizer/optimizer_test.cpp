@@ -1,5 +1,5 @@
-#include "kernels/merge_launches.h"
 #include "kernels/optimizer/step_rules.h"
+#include "kernels/plan/merge_launches.h"
 #include "kernels/test_support.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // Chains of pointwise steps as one kernel, compiled by Halide at run time for exact shapes.
 #include "kernels/pointwise/fuse.h"
 
-#include "kernels/jit_kernel.h"
 #include "kernels/pointwise/fuse_steps.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/jit_kernel.h"
 
 namespace ballast::kernels {
 namespace {

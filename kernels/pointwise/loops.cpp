@@ -1,7 +1,7 @@
 #include "kernels/pointwise/loops.h"
 
+#include "kernels/plan/streaming.h"
 #include "kernels/pointwise/pointwise_ops.h"
-#include "kernels/streaming.h"
 
 #include <algorithm>
 #include <numeric>

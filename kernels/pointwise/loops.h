@@ -6,8 +6,8 @@
 #pragma once
 
 #include "device/device.h"
-#include "kernels/chunks.h"
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/chunks.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <functional>
 #include <optional>

@@ -1,9 +1,9 @@
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/widen.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"
 #include "kernels/shape/shape.h"
-#include "kernels/widen.h"
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // Pointwise ops (the rows of pointwise_ops.inc) and chains of them fused at run time.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

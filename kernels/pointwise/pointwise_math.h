@@ -7,7 +7,7 @@
 // floats: see pointwise_test.cpp.
 #pragma once
 
-#include "kernels/fma.h"
+#include "kernels/recipe/fma.h"
 
 #include <Halide.h>
 

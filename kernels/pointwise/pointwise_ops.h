@@ -2,7 +2,7 @@
 // Constant data; any thread.
 #pragma once
 
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/types.h"
 
 #include <string>

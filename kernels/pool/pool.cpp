@@ -1,11 +1,11 @@
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
 #include "kernels/pool/pool_lanes.h"
 #include "kernels/pool/pool_limits.h"
 #include "kernels/pool/pool_strips.h"
-#include "kernels/registers.h"
-#include "kernels/streaming.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

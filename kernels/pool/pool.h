@@ -1,7 +1,7 @@
 // Max and average pooling over planes and their gradients. f32. Stateless; any thread may call.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

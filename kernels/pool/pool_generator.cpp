@@ -1,9 +1,9 @@
 // Pooling over planes. One result per lane: along x in vectors of 16 on CPUs where a row has as
 // many, one per work-item on GPUs.
-#include "kernels/lanes.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/layout.h"
 
 #include <cmath>
 #include <string>

@@ -1,9 +1,9 @@
 #include "kernels/pool/pool_lanes.h"
 
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
+#include "kernels/plan/halide_runtime.h"
 #include "kernels/pool/pool_limits.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 #include <string>

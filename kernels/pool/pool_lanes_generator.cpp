@@ -4,10 +4,10 @@
 //
 // A gradient finds the windows' winners first; then each tap adds to its pixel what those windows
 // give whose winner it is.
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
 #include "kernels/pool/pool_turned.h"
+#include "kernels/recipe/layout.h"
 
 #include <limits>
 #include <string>

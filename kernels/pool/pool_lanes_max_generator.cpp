@@ -3,9 +3,9 @@
 // (turned_pixels.h), surrounds them with what is padded, folds the rows of windows, then their
 // columns, and turns results back: a window takes as many steps as it has rows and columns, an
 // instruction each, as elements are compared as integers.
-#include "kernels/layout.h"
 #include "kernels/pool/pool_recipe.h"
 #include "kernels/pool/pool_turned.h"
+#include "kernels/recipe/layout.h"
 
 #include <array>
 #include <limits>

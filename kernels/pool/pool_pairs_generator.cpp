@@ -3,8 +3,8 @@
 // windows, or of 8 and 4 in narrower rows; the last step of a row moves inwards and repeats what
 // its neighbour did. Nothing needs a second launch: the winners of a gradient are found where they
 // are used.
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/layout.h"
 
 #include <cmath>
 #include <string>

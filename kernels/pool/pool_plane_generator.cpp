@@ -2,9 +2,9 @@
 // plane. 16 planes at a time: each is summed into a vector, its last
 // elements with those masked that were counted already; the 16 vectors are transposed in registers,
 // and their sum is 16 averages. Planes of at least 16 elements, at least 16 of them.
-#include "kernels/lanes.h"
-#include "kernels/layout.h"
-#include "kernels/pairwise_sum.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/pairwise_sum.h"
 
 #include <Halide.h>
 

@@ -9,10 +9,10 @@
 //
 // Lines and phases are on the stack, in the nearest cache. They hold many rows, because a vector
 // that is read from two that were just written waits until these have left the core.
-#include "kernels/lanes.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/layout.h"
 
 #include <cmath>
 #include <string>

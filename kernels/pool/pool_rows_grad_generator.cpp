@@ -7,9 +7,9 @@
 //
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both.
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
+#include "kernels/recipe/layout.h"
 
 namespace ballast::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/pool/pool_strips.h"
 
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <fmt/format.h>
 

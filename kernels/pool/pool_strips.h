@@ -1,4 +1,4 @@
-// Poolings over square windows on GPUs by work-items that compute strips (kernels/strips.h).
+// Poolings over square windows on GPUs by work-items that compute strips (kernels/recipe/strips.h).
 // Stateless.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Maxima over square windows on GPUs: a work-item computes a strip, some rows of a column, of rows
-// of x that it folds along the windows' rows first (kernels/strips.h).
-#include "kernels/layout.h"
+// of x that it folds along the windows' rows first (kernels/recipe/strips.h).
 #include "kernels/pool/pool_recipe.h"
-#include "kernels/strips.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/strips.h"
 
 namespace ballast::kernels {
 namespace {

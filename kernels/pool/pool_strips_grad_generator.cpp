@@ -1,9 +1,9 @@
 // Gradients of poolings over square windows on GPUs: a work-item computes a strip of dx, some rows
-// of one or two columns (kernels/strips.h). Of a maximum it finds the winners of all windows that
-// reach into its strip, from rows of x that it folds along the windows' rows first.
-#include "kernels/layout.h"
+// of one or two columns (kernels/recipe/strips.h). Of a maximum it finds the winners of all windows
+// that reach into its strip, from rows of x that it folds along the windows' rows first.
 #include "kernels/pool/pool_recipe.h"
-#include "kernels/strips.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/strips.h"
 
 namespace ballast::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 #include "kernels/test_support.h"
 
 namespace ballast::kernels::testing {

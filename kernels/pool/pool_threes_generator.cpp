@@ -3,11 +3,11 @@
 // A step does four rows of windows, which share rows of x, and of these only the first and the last
 // can be padding; the last step of a column, and of a row, moves inwards and repeats what its
 // neighbour did.
-#include "kernels/hints.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <cmath>
 #include <functional>

@@ -11,11 +11,11 @@
 // Cells are on the stack, a whole plane: a vector that lies across two that were just stored waits
 // for both. The last step of a column, and of a row, moves inwards and repeats what its neighbour
 // did.
-#include "kernels/hints.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pool/pool_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <functional>
 #include <vector>

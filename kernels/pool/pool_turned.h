@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/pool/pool_limits.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/recipe/turned_pixels.h"
 
 namespace ballast::kernels {
 

@@ -6,8 +6,8 @@
 // Element i takes word (i % 64) / 16 of block i / 64 * 16 + i % 16: 16 lanes of blocks give 64
 // words in order. The blocks' key is the state's first block. Numbers are counted in chunks, a row
 // of cursors each; `work` holds the rows, then the numbers by bucket.
-#include "kernels/layout.h"
 #include "kernels/random/permutation_draws.h"
+#include "kernels/recipe/layout.h"
 
 #include <string>
 

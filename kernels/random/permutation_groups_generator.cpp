@@ -2,9 +2,9 @@
 // of a chunk or bucket at a time. A chunk is small enough for each item to count which of the
 // numbers before its own go to the same bucket; buckets are shuffled in local memory. Cells are
 // (chunk, bucket), so that their running sum is where the numbers of each begin.
-#include "kernels/layout.h"
-#include "kernels/places.h"
 #include "kernels/random/permutation_draws.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/places.h"
 
 #include <string>
 

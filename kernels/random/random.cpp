@@ -1,6 +1,6 @@
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/random/random_limits.h"
 #include "kernels/reduce/reduce.h"
 

@@ -10,7 +10,7 @@
 // integers alone, in a fixed order, so they too are the same bits everywhere.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

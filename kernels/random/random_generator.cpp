@@ -5,7 +5,7 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/random/random_limits.h"
 #include "kernels/random/random_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
 // How random numbers are divided: plans and kernels agree on it.
 #pragma once
 
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 
 namespace ballast::kernels {
 

@@ -1,7 +1,7 @@
 // argmax and argmin: along rows by lanes, else across them.
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 

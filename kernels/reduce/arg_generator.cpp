@@ -1,10 +1,10 @@
 // argmax and argmin along an axis: the first index of the largest or smallest value, or the first
 // NaN's. In Tuples the value comes last: Halide stores one component after the other, and what is
 // decided by the old value must not read the new one.
-#include "kernels/lane_fold.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/lane_fold.h"
+#include "kernels/recipe/layout.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 #include "kernels/reduce/axis.h"
 
-#include "kernels/lanes.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 

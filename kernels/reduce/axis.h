@@ -2,7 +2,7 @@
 // dense and long enough for vectors, else as columns (axis_recipe.h). Plain values; any thread.
 #pragma once
 
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 #include "kernels/reduce/row_lengths.h"
 
 #include <string>

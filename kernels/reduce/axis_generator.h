@@ -2,7 +2,7 @@
 // operands. See axis_recipe.h.
 #pragma once
 
-#include "kernels/layout.h"
+#include "kernels/recipe/layout.h"
 #include "kernels/reduce/axis_recipe.h"
 #include "kernels/reduce/narrow_rows.h"
 #include "kernels/reduce/prefetch.h"

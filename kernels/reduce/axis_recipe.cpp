@@ -1,7 +1,7 @@
 #include "kernels/reduce/axis_recipe.h"
 
-#include "kernels/lanes.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/reduce/extremum.h"
 
 #include <cmath>

@@ -15,7 +15,7 @@
 // The order of additions depends on the extents only.
 #pragma once
 
-#include "kernels/lane_fold.h"
+#include "kernels/recipe/lane_fold.h"
 #include "kernels/reduce/row_lengths.h"
 
 #include <string>

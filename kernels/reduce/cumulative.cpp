@@ -1,7 +1,7 @@
 // Running sums: rows by blocks that are transposed, other lines side by side; on GPUs by tiles.
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/reduce/cumulative_tiles.h"
 
 #include <algorithm>

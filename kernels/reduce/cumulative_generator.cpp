@@ -1,9 +1,9 @@
 // Running sums along an axis, one element after the other, in the order in which it is defined; so
 // sums round as numpy's do.
-#include "kernels/hints.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/shuffle.h"
 
 namespace ballast::kernels {
 namespace {

@@ -1,8 +1,8 @@
 #include "kernels/reduce/cumulative_tiles.h"
 
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 
 #include <utility>
 

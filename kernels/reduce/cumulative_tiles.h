@@ -2,7 +2,7 @@
 // stateless.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "kernels/types.h"
 
 namespace ballast::kernels {

@@ -1,8 +1,8 @@
 // Running sums on GPUs: a work-group takes a tile of some lines and is told what the tiles before
 // it add up to. Within a tile there are sums of an item's elements, of bundles of items, and from
 // both of what comes before each item. What does not belong to a sum adds a zero to it.
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/layout.h"
 #include "kernels/reduce/cumulative_tiles.h"
 
 namespace ballast::kernels {

@@ -3,8 +3,8 @@
 // lanes. (Gathered instead, an element of sixteen rows took a Zen 4 45 cycles.) Needs Halide.
 #pragma once
 
-#include "kernels/lanes.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <Halide.h>
 

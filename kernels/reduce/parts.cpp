@@ -1,6 +1,6 @@
 #include "kernels/reduce/parts.h"
 
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/reduce/reduce.h"
 
 namespace ballast::kernels {

@@ -1,7 +1,7 @@
 // Results of many steps whose parts are computed side by side. Stateless.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 namespace ballast::kernels {
 

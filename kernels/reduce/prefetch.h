@@ -3,7 +3,7 @@
 // one is folded: the stores of a later pass wait for their lines one after the other.
 #pragma once
 
-#include "kernels/hints.h"
+#include "kernels/recipe/hints.h"
 #include "kernels/reduce/axis_recipe.h"
 
 namespace ballast::kernels {

@@ -1,7 +1,7 @@
 // Reductions over any axes, in as few launches as their order of additions allows.
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_ops.h"

@@ -1,7 +1,7 @@
 // Reductions over axes.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 #include "kernels/pointwise/pointwise.h"
 
 #include <string>

@@ -1,8 +1,8 @@
 #include "kernels/reduce/reduce_fused.h"
 
-#include "kernels/layout.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/fuse_steps.h"
+#include "kernels/recipe/layout.h"
 #include "kernels/reduce/reduce_kernels.h"
 
 namespace ballast::kernels {

@@ -2,8 +2,8 @@
 // Private to this folder. Needs Halide.
 #pragma once
 
-#include "kernels/jit_kernel.h"
 #include "kernels/pointwise/pointwise.h"
+#include "kernels/recipe/jit_kernel.h"
 
 #include <string>
 #include <vector>

@@ -2,14 +2,14 @@
 // on extents and `chunk` only.
 #pragma once
 
-#include "kernels/lane_fold.h"
-#include "kernels/layout.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/lane_fold.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/weave.h"
 #include "kernels/reduce/extremum.h"
 #include "kernels/reduce/narrow_rows.h"
 #include "kernels/reduce/row_lengths.h"
-#include "kernels/weave.h"
 
 #include <cmath>
 #include <functional>

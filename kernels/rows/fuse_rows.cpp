@@ -1,9 +1,9 @@
 #include "kernels/rows/fuse_rows.h"
 
-#include "kernels/jit_kernel.h"
 #include "kernels/pointwise/fuse.h"
 #include "kernels/pointwise/loops.h"
 #include "kernels/pointwise/pointwise_recipe.h"
+#include "kernels/recipe/jit_kernel.h"
 #include "kernels/reduce/axis.h"
 #include "kernels/reduce/axis_recipe.h"
 #include "kernels/reduce/prefetch.h"

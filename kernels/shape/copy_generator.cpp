@@ -11,9 +11,9 @@
 // of a later vector is asked for: 1024 x 512 beside 1024 x 500 in 0.20 ms instead of 0.28, a loop
 // that writes past the caches takes 0.17 (2 cores of a Sapphire Rapids, Nov 2026). Where rows are
 // whole lines it `streams`, as that loop does.
-#include "kernels/hints.h"
-#include "kernels/lanes.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,8 @@
 #include "kernels/shape/region.h"
 
-#include "kernels/chunks.h"
-#include "kernels/lanes.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/chunks.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // are made of. For the kernels of this library only; plain values, any thread.
 #pragma once
 
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 #include "kernels/shape/bits.h"
 
 #include <string>

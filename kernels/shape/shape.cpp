@@ -1,6 +1,6 @@
 #include "kernels/shape/shape.h"
 
-#include "kernels/merge_launches.h"
+#include "kernels/plan/merge_launches.h"
 #include "kernels/shape/region.h"
 
 namespace ballast::kernels {

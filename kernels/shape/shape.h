@@ -1,7 +1,7 @@
 // Moving elements without computing, and making tensors from nothing. All element types.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

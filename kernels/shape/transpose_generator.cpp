@@ -14,10 +14,10 @@
 // for the lines of the next block of the result while it works on this one (1009 x 1009 on 2 cores
 // of a Sapphire Rapids, Nov 2026: 0.78 to 0.40 ms), or `streams`: it writes whole lines past the
 // caches, and asks for the source instead (1024 x 1024: 0.37 to 0.23 ms, a plain copy 0.18).
-#include "kernels/hints.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
+#include "kernels/recipe/weave.h"
 #include "kernels/shape/transpose_loops.h"
-#include "kernels/shuffle.h"
-#include "kernels/weave.h"
 
 namespace ballast::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // Softmax, log-softmax and the cross entropy of logits with integer labels.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // Adapts the OpenCL source that Halide wrote: see SourceRules in halide_runtime.h.
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include "device/words.h"
 #include "kernels/source/replace_text.h"

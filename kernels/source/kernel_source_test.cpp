@@ -1,5 +1,5 @@
 // What hints of generators (hints.h) become in a kernel's text, on small texts.
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,10 +5,10 @@
 #include "kernels/conv/depthwise/conv_depth_in_place.h"
 #include "kernels/conv/depthwise/conv_depth_operands.h"
 #include "kernels/conv/depthwise/conv_depth_turned.h"
-#include "kernels/halide_runtime.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 

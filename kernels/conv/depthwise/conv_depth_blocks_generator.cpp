@@ -10,8 +10,8 @@
 // vector, each with a kernel of its own, all rows are a block.
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 
 #include "kernels/conv/depthwise/conv_depth_in_place.h"
 #include "kernels/conv/depthwise/conv_depth_operands.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 // Sums are fma chains over rows, then columns of the window.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_depth_couples.h"
-#include "kernels/hints.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 #include <vector>

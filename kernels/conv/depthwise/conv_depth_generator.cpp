@@ -7,9 +7,9 @@
 //   conv_depth_weight  dw: sums over pixels in 16 partial sums per tap, added at the end
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_depth.h"
-#include "kernels/hints.h"
-#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/pairwise_sum.h"
 
 #include <string>
 #include <vector>

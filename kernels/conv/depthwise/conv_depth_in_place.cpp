@@ -3,9 +3,9 @@
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_operands.h"
 #include "kernels/conv/depthwise/conv_depth_turned.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

@@ -14,9 +14,9 @@
 // loaded row serves both. What limits both kernels, data at hand, is loads that cross lines.
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/pairwise_sum.h"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/conv/conv_arguments.h"
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <initializer_list>
 #include <string>

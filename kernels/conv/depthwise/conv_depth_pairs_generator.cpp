@@ -11,9 +11,9 @@
 // results are overwritten by the row before; the first row begins where the plane does.
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/lane_fold.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lane_fold.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <functional>
 #include <string>

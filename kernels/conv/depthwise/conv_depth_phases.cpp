@@ -4,8 +4,8 @@
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_phases.h"
 #include "kernels/conv/depthwise/conv_depth_in_place.h"
-#include "kernels/lanes.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/shape/region.h"
 
 #include <algorithm>

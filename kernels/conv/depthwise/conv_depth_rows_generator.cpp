@@ -12,9 +12,9 @@
 // Asking for the next plane gained nothing, and made the weight gradient 1.2 times slower.
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_recipe.h"
-#include "kernels/lane_fold.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/lane_fold.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <optional>
 #include <string>

@@ -6,9 +6,9 @@
 //   conv_depth_squares         y, or dx with flipped weights: the bits of conv_depth
 //   conv_depth_weight_squares  dw: sums over pixels in a vector of sums per tap, added at the end
 #include "kernels/conv/depthwise/conv_depth_squares_recipe.h"
-#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <vector>
 

@@ -10,10 +10,10 @@
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/lane_fold.h"
-#include "kernels/layout.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lane_fold.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <Halide.h>
 

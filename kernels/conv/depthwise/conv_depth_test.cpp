@@ -1,6 +1,6 @@
 // Depthwise convolutions of every kind of kernel.
 #include "kernels/conv/conv_reference.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 namespace ballast::kernels::testing {
 namespace {

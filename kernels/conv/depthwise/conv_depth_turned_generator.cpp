@@ -9,8 +9,8 @@
 // first one lack the taps that see beyond the row's ends, so they have code of their own.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_depth.h"
-#include "kernels/hints.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/turned_pixels.h"
 
 #include <algorithm>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

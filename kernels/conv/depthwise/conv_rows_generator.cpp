@@ -9,9 +9,9 @@
 // read at symbolic strides.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/depthwise/conv_rows.h"
-#include "kernels/hints.h"
-#include "kernels/pairwise_sum.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/pairwise_sum.h"
 
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 #include "kernels/conv/gpu/conv_blocks.h"
 
-#include "kernels/blocks.h"
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/products/conv_products.h"
 #include "kernels/kernels.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/blocks.h"
+#include "kernels/plan/workspace.h"
 
 #include <algorithm>
 #include <string>

@@ -3,8 +3,8 @@
 // sums towards y and x is a channel, 16 of them for one tap of the window after the other, towards
 // y of few channels a tap, those of one channel after the other; towards the weights it is a pixel,
 // 16 of a sample after the other.
-#include "kernels/blocked_sums.h"
 #include "kernels/conv/gpu/conv_window.h"
+#include "kernels/recipe/blocked_sums.h"
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 // x and of the window serves several sums in registers. Everything but the loop over channels is
 // written out.
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/strips.h"
+#include "kernels/recipe/strips.h"
 
 #include <string>
 #include <vector>

@@ -2,9 +2,9 @@
 // channels. A work-group adds up all taps of an input channel for some output channels: its items
 // go over strips of dy, some rows of one or two columns, each with all the sums in registers. Then
 // the items' sums are added through local memory.
-#include "kernels/fma.h"
-#include "kernels/layout.h"
-#include "kernels/strips.h"
+#include "kernels/recipe/fma.h"
+#include "kernels/recipe/layout.h"
+#include "kernels/recipe/strips.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv/conv_recipe.h"
-#include "kernels/places.h"
+#include "kernels/recipe/places.h"
 
 #include <string>
 

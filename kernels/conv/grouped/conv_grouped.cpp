@@ -4,10 +4,10 @@
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/depthwise/conv_depth.h"
 #include "kernels/conv/depthwise/conv_depth_in_place.h"
-#include "kernels/halide_runtime.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/workspace.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

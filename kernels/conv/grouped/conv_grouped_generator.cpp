@@ -10,8 +10,8 @@
 // convolutions, which add up. Sums of 16 pixels are turned back in registers.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/grouped/conv_grouped.h"
-#include "kernels/shuffle.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/recipe/shuffle.h"
+#include "kernels/recipe/turned_pixels.h"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv/planes/conv_planes_recipe.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <Halide.h>
 

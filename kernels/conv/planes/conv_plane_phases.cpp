@@ -4,9 +4,9 @@
 #include "kernels/conv/conv_phases.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/planes/conv_planes.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/workspace.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 #include <vector>

@@ -4,8 +4,8 @@
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/tiles/conv_tiles.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
+#include "kernels/recipe/lanes.h"
 
 #include <algorithm>
 #include <vector>

@@ -4,8 +4,8 @@
 
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/planes/conv_planes.h"
-#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
+#include "kernels/recipe/hints.h"
 
 #include <Halide.h>
 

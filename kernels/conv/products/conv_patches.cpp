@@ -2,7 +2,7 @@
 
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/kernels.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
 
 #include <string>
 

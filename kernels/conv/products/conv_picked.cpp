@@ -5,8 +5,8 @@
 #include "kernels/conv/conv_problem.h"
 #include "kernels/conv/products/conv_products.h"
 #include "kernels/conv/tiles/conv_tiles.h"
-#include "kernels/plan_builder.h"
-#include "kernels/registers.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/registers.h"
 #include "kernels/shape/shape.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 #include "kernels/conv/products/conv_products.h"
 
-#include "kernels/halide_runtime.h"
 #include "kernels/kernels.h"
-#include "kernels/lanes.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/shape/region.h"
 
 #include <algorithm>

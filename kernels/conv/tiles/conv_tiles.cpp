@@ -4,7 +4,7 @@
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_phases.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/shape/region.h"
 
 #include <fmt/format.h>

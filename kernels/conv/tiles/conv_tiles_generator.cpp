@@ -14,9 +14,9 @@
 // started at +0; a window of one tap is one chunk.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/tiles/conv_tiles.h"
-#include "kernels/hints.h"
 #include "kernels/pointwise/pointwise_math.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <functional>
 #include <string>

@@ -3,9 +3,9 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/products/conv_products.h"
-#include "kernels/lanes.h"
-#include "kernels/plan_builder.h"
-#include "kernels/registers.h"
+#include "kernels/plan/plan_builder.h"
+#include "kernels/plan/registers.h"
+#include "kernels/recipe/lanes.h"
 #include "kernels/shape/shape.h"
 
 #include <fmt/format.h>

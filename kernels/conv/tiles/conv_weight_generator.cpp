@@ -9,8 +9,8 @@
 // How rows are cut into chunks depends on shapes and on the tile.
 #include "kernels/conv/conv_recipe.h"
 #include "kernels/conv/tiles/conv_weight.h"
-#include "kernels/shuffle.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/recipe/shuffle.h"
+#include "kernels/recipe/turned_pixels.h"
 
 #include <numeric>
 #include <string>

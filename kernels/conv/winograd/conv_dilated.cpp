@@ -3,8 +3,8 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_weight.h"
-#include "kernels/halide_runtime.h"
-#include "kernels/plan_builder.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/shape/region.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "kernels/conv/winograd/conv_dilated.h"
 #include "kernels/conv/conv_reference.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 namespace ballast::kernels::testing {
 namespace {

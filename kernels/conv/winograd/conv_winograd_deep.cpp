@@ -3,7 +3,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_weight.h"
-#include "kernels/lanes.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

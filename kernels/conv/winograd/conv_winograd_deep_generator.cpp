@@ -6,7 +6,7 @@
 #include "kernels/conv/winograd/conv_winograd_filters_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_results_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_tiles_recipe.h"
-#include "kernels/hints.h"
+#include "kernels/recipe/hints.h"
 
 #include <string>
 

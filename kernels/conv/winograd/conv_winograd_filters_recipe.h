@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/conv/winograd/conv_winograd_recipe.h"
-#include "kernels/lanes.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <Halide.h>
 

@@ -3,8 +3,8 @@
 #include "kernels/conv/winograd/conv_winograd_filters_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_results_recipe.h"
-#include "kernels/hints.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <string>
 

@@ -3,8 +3,8 @@
 #include "kernels/conv/conv_reference.h"
 #include "kernels/conv/winograd/conv_winograd_deep.h"
 #include "kernels/conv/winograd/conv_winograd_weight.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
+#include "kernels/recipe/lanes.h"
 
 #include <array>
 

@@ -5,7 +5,7 @@
 #include "kernels/conv/winograd/conv_winograd.h"
 #include "kernels/conv/winograd/conv_winograd_recipe.h"
 #include "kernels/conv/winograd/conv_winograd_weight.h"
-#include "kernels/turned_pixels.h"
+#include "kernels/recipe/turned_pixels.h"
 
 #include <Halide.h>
 

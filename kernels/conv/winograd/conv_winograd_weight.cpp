@@ -3,8 +3,8 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/winograd/conv_winograd.h"
-#include "kernels/lanes.h"
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
+#include "kernels/recipe/lanes.h"
 
 #include <fmt/format.h>
 

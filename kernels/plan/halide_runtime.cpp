@@ -1,7 +1,7 @@
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
-#include "kernels/aot_table.h"
-#include "kernels/join_launches.h"
+#include "kernels/plan/aot_table.h"
+#include "kernels/plan/join_launches.h"
 #include "kernels/source/source_names.h"
 
 #include <HalideRuntimeOpenCL.h>

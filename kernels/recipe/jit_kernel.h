@@ -2,7 +2,7 @@
 // what the caller does to the Func.
 #pragma once
 
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <Halide.h>
 

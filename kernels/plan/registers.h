@@ -11,8 +11,8 @@ namespace ballast::kernels {
 constexpr int64_t kWideRegisters = 2048, kNarrowRegisters = 512;
 int64_t vector_register_bytes();
 inline bool has_wide_registers() { return vector_register_bytes() >= kWideRegisters; }
-// Whether it has wide registers and computes half of one at a time (AMD's Zen 4): then vectors of 32
-// bytes are as fast, and cheaper where they fit rows better. Not of a RegistersScope's.
+// Whether it has wide registers and computes half of one at a time (AMD's Zen 4): then vectors of
+// 32 bytes are as fast, and cheaper where they fit rows better. Not of a RegistersScope's.
 bool halves_wide_registers();
 inline bool has_wide_units() { return has_wide_registers() && !halves_wide_registers(); }
 

@@ -2,9 +2,9 @@
 // lie so turned back. Needs Halide.
 #pragma once
 
-#include "kernels/hints.h"
-#include "kernels/lanes.h"
-#include "kernels/shuffle.h"
+#include "kernels/recipe/hints.h"
+#include "kernels/recipe/lanes.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <Halide.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/streaming.h"
+#include "kernels/plan/streaming.h"
 
 #include <algorithm>
 #include <fstream>

@@ -5,7 +5,7 @@
 // Plain values; any thread. Texts are made once per kernel.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <vector>
 

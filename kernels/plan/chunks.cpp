@@ -1,4 +1,4 @@
-#include "kernels/chunks.h"
+#include "kernels/plan/chunks.h"
 
 #include <algorithm>
 

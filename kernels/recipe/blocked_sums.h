@@ -7,9 +7,9 @@
 // over the steps, upwards and started at +0, as in every product's kernel.
 #pragma once
 
-#include "kernels/blocks.h"
-#include "kernels/fma.h"
-#include "kernels/hints.h"
+#include "kernels/plan/blocks.h"
+#include "kernels/recipe/fma.h"
+#include "kernels/recipe/hints.h"
 
 #include <Halide.h>
 

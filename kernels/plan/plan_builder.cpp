@@ -1,4 +1,4 @@
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
 
 namespace ballast::kernels {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "device/device.h"
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <functional>
 #include <string>

@@ -2,7 +2,7 @@
 // own behind that of the whole. A plain value.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <vector>
 

@@ -2,8 +2,8 @@
 // between them.
 #pragma once
 
-#include "kernels/plan.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/plan.h"
+#include "kernels/plan/workspace.h"
 
 #include <utility>
 #include <vector>

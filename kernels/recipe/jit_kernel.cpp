@@ -1,4 +1,4 @@
-#include "kernels/jit_kernel.h"
+#include "kernels/recipe/jit_kernel.h"
 
 #include "kernels/pointwise/pointwise_recipe.h"
 

@@ -9,9 +9,9 @@
 #pragma once
 
 #include "device/device.h"
-#include "kernels/plan.h"
-#include "kernels/streaming.h"
-#include "kernels/workspace.h"
+#include "kernels/plan/plan.h"
+#include "kernels/plan/streaming.h"
+#include "kernels/plan/workspace.h"
 
 #include <exception>
 #include <string>

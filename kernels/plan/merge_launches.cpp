@@ -1,4 +1,4 @@
-#include "kernels/merge_launches.h"
+#include "kernels/plan/merge_launches.h"
 
 #include "kernels/source/launch_source.h"
 #include "kernels/source/replace_text.h"

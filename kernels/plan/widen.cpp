@@ -1,6 +1,6 @@
-#include "kernels/widen.h"
+#include "kernels/plan/widen.h"
 
-#include "kernels/plan_builder.h"
+#include "kernels/plan/plan_builder.h"
 #include "kernels/pointwise/pointwise.h"
 
 namespace ballast::kernels {

@@ -2,7 +2,7 @@
 // itself, casts back.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <vector>
 

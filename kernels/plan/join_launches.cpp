@@ -1,4 +1,4 @@
-#include "kernels/join_launches.h"
+#include "kernels/plan/join_launches.h"
 
 #include "device/error.h"
 #include "kernels/source/launch_source.h"

@@ -1,8 +1,8 @@
 // Results of many bytes are written past the caches: by the same kernels, to the same bits.
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/streaming.h"
 #include "kernels/kernels.h"
-#include "kernels/registers.h"
-#include "kernels/streaming.h"
+#include "kernels/plan/halide_runtime.h"
+#include "kernels/plan/registers.h"
 #include "kernels/test_support.h"
 
 #include <algorithm>

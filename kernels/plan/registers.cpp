@@ -1,4 +1,4 @@
-#include "kernels/registers.h"
+#include "kernels/plan/registers.h"
 
 namespace ballast::kernels {
 namespace {

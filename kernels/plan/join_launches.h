@@ -4,7 +4,7 @@
 // Plain values; any thread. Texts are made once for the same kernels.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <cstdint>
 #include <vector>

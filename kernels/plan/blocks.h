@@ -2,7 +2,7 @@
 // which one suits a product. Stateless.
 #pragma once
 
-#include "kernels/plan.h"
+#include "kernels/plan/plan.h"
 
 #include <array>
 

@@ -6,7 +6,7 @@
 // change places within vectors, and these are blended, which most processors do anywhere.
 #pragma once
 
-#include "kernels/shuffle.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <functional>
 #include <vector>

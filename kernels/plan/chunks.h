@@ -1,7 +1,7 @@
 // How much of a loop nest one work-group takes. Plain functions; any thread.
 #pragma once
 
-#include "kernels/halide_runtime.h"
+#include "kernels/plan/halide_runtime.h"
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 // Halide.
 #pragma once
 
-#include "kernels/places.h"
+#include "kernels/recipe/places.h"
 
 #include <string>
 #include <vector>

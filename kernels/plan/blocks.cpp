@@ -1,4 +1,4 @@
-#include "kernels/blocks.h"
+#include "kernels/plan/blocks.h"
 
 #include <algorithm>
 
