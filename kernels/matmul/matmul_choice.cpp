@@ -268,15 +268,31 @@ bool reads_short_rows(const MatmulProblem& p, bool swapped) {
   });
 }
 
+// Whether rows that have to be packed first are worth it. Tiles compute all of a vector's lanes,
+// dots whole blocks of rows, and fold each sum, which takes as long as some steps more; fitted to
+// measurements on an Emerald Rapids.
+bool gains_from_packing(const MatmulProblem& p, int64_t few, int64_t others) {
+  constexpr int64_t kDotRows = 5, kFolding = 128;
+  constexpr double kTileCost = 1.1, kStepsPerNs = 240, kPackingNs = 2500;
+  const auto in_dots = double(ceil_div(few, kDotRows) * kDotRows * (p.k + kFolding)),
+             in_tiles = kTileCost * double(ceil_div(few, kMatmulLanes) * kMatmulLanes * p.k);
+  return double(others * p.products()) * (in_tiles - in_dots) > kPackingNs * kStepsPerNs;
+}
+
 // The kernel that adds in its own order, where it serves. Rows that it would have to pack are read
-// in tiles where these can: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
+// in tiles where these can, and little is gained: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
   MatmulChoice c{p.b.extent < p.a.extent};
   const int64_t few = p.rows(c).extent;
   if (p.k < kLeastDot || p.lanes(c).k_stride != 1 || few > kMostDots) return std::nullopt;
   c.packs_rows = p.rows(c).k_stride != 1;
-  if (c.packs_rows && p.lanes(c).extent * p.products() > kMostBesidePacked) return std::nullopt;
-  if (c.packs_rows && has_wide_registers() && reads_short_rows(p, !c.swapped)) return std::nullopt;
+  if (c.packs_rows) {
+    const int64_t others = p.lanes(c).extent;
+    const bool reads_short = has_wide_registers() && reads_short_rows(p, !c.swapped);
+    const bool is_better_packed = others * p.products() <= kMostBesidePacked && !reads_short;
+    const bool gains = has_wide_units() && gains_from_packing(p, few, others);
+    if (!is_better_packed && !gains) return std::nullopt;
+  }
   c.tile = !has_wide_registers() ? &kMatmulDot4 : few == 1 ? &kMatmulDot : &kMatmulDots;
   return c;
 }

@@ -198,7 +198,8 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({64, 512, 512}, "8x48", "6x16");
   expect({392, 768, 256}, "6x64", "6x16");
   expect({196, 196, 32, false, true}, "8x48", "6x16");
-  expect({4096, 10, 512}, "16x16_short", "16x16_short_narrow");
+  expect({4096, 10, 512}, "dots", "16x16_short_narrow");
+  expect({4096, 16, 256}, "16x16_short", "6x16");  // folding would take longer
   expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
