@@ -259,41 +259,44 @@ std::vector<MatmulChoice> gpu_choices(const MatmulProblem& p) {
   return choices;
 }
 
-// Whether tiles of short rows read B where it lies, and what they store is C's.
-bool reads_short_rows(const MatmulProblem& p, bool swapped) {
+bool stores_short_rows(const MatmulProblem& p, bool swapped) {
   return std::any_of(std::begin(kTiles), std::end(kTiles), [&](const MatmulTile& tile) {
-    const MatmulChoice c{swapped, &tile};
-    return tile.store == MatmulStore::kShortRows && takes_bias(tile, swapped) && can_store(p, c) &&
-           has_short_rows(p.lanes(c));
+    return tile.store == MatmulStore::kShortRows && takes_bias(tile, swapped) &&
+           can_store(p, {swapped, &tile});
   });
 }
 
-// Whether rows that have to be packed first are worth it. Tiles compute all of a vector's lanes,
+// How much longer tiles of the few rows' lanes take than dots. They compute all lanes of a vector,
 // dots whole blocks of rows, and fold each sum, which takes as long as some steps more; fitted to
-// measurements on an Emerald Rapids.
-bool gains_from_packing(const MatmulProblem& p, int64_t few, int64_t others) {
+// measurements on an Emerald Rapids, and 0 elsewhere.
+double gain_from_dots_ns(const MatmulProblem& p, const MatmulChoice& dots) {
   constexpr int64_t kDotRows = 5, kFolding = 128;
-  constexpr double kTileCost = 1.1, kStepsPerNs = 240, kPackingNs = 2500;
-  const auto in_dots = double(ceil_div(few, kDotRows) * kDotRows * (p.k + kFolding)),
+  constexpr double kTileCost = 1.1, kStepsPerNs = 240;
+  if (!has_wide_units()) return 0;
+  const int64_t few = p.rows(dots).extent, others = p.lanes(dots).extent * p.products();
+  const auto steps = double(ceil_div(few, kDotRows) * kDotRows * (p.k + kFolding)),
              in_tiles = kTileCost * double(ceil_div(few, kMatmulLanes) * kMatmulLanes * p.k);
-  return double(others * p.products()) * (in_tiles - in_dots) > kPackingNs * kStepsPerNs;
+  return double(others) * (in_tiles - steps) / kStepsPerNs;
 }
 
 // The kernel that adds in its own order, where it serves. Rows that it would have to pack are read
 // in tiles where these can, and little is gained: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
+  constexpr double kPackingNs = 2500;
   MatmulChoice c{p.b.extent < p.a.extent};
-  const int64_t few = p.rows(c).extent;
-  if (p.k < kLeastDot || p.lanes(c).k_stride != 1 || few > kMostDots) return std::nullopt;
-  c.packs_rows = p.rows(c).k_stride != 1;
+  const MatmulSide &few = p.rows(c), &others = p.lanes(c);
+  if (p.k < kLeastDot || others.k_stride != 1 || few.extent > kMostDots) return std::nullopt;
+  c.packs_rows = few.k_stride != 1;
+  const double gain = gain_from_dots_ns(p, c);
+  const bool stores_short = has_wide_registers() && stores_short_rows(p, !c.swapped);
   if (c.packs_rows) {
-    const int64_t others = p.lanes(c).extent;
-    const bool reads_short = has_wide_registers() && reads_short_rows(p, !c.swapped);
-    const bool is_better_packed = others * p.products() <= kMostBesidePacked && !reads_short;
-    const bool gains = has_wide_units() && gains_from_packing(p, few, others);
-    if (!is_better_packed && !gains) return std::nullopt;
+    const bool is_better_packed =
+        others.extent * p.products() <= kMostBesidePacked && !(stores_short && has_short_rows(few));
+    if (!is_better_packed && gain <= kPackingNs) return std::nullopt;
+  } else if (stores_short && gain <= -kPackingNs) {
+    return std::nullopt;
   }
-  c.tile = !has_wide_registers() ? &kMatmulDot4 : few == 1 ? &kMatmulDot : &kMatmulDots;
+  c.tile = !has_wide_registers() ? &kMatmulDot4 : few.extent == 1 ? &kMatmulDot : &kMatmulDots;
   return c;
 }
 

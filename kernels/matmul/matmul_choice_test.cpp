@@ -200,6 +200,7 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({196, 196, 32, false, true}, "8x48", "6x16");
   expect({4096, 10, 512}, "dots", "16x16_short_narrow");
   expect({4096, 16, 256}, "16x16_short", "6x16");  // folding would take longer
+  expect({4096, 16, 256, false, true}, "16x16_short", "dot_4");
   expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
   expect({1024, 1, 1024}, "dot", "dot_4");
   expect({64, 10, 512, false, true}, "dots", "dot_4");
