@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -49,16 +48,13 @@ inline const std::vector<DeviceClass>& device_classes() {
   return classes;
 }
 
-// The registers whose kernels tests take: of both kinds, but where one compiler has seen all and a
-// second is asked whether its habits became our assumptions, those of this CPU.
+// Whether tests take kernels of other CPUs too. A second compiler, which is asked whether the first
+// one's habits became our assumptions, need not see all.
+inline bool tests_other_cpus() { return test_device()->info().is_pocl() || is_simulated(); }
+// The registers whose kernels they take.
 inline std::vector<int64_t> tested_registers() {
-  if (!test_device()->info().is_pocl() && !is_simulated()) return {vector_register_bytes()};
+  if (!tests_other_cpus()) return {vector_register_bytes()};
   return {kWideRegisters, kNarrowRegisters};
-}
-inline std::vector<int64_t> other_registers() {
-  std::vector<int64_t> all = tested_registers();
-  all.erase(std::remove(all.begin(), all.end(), vector_register_bytes()), all.end());
-  return all;
 }
 
 // Some kernels of CPUs ask for more than a GPU's work-group may have.

@@ -266,36 +266,18 @@ bool stores_short_rows(const MatmulProblem& p, bool swapped) {
   });
 }
 
-// How much longer tiles of the few rows' lanes take than dots. They compute all lanes of a vector,
-// dots whole blocks of rows, and fold each sum, which takes as long as some steps more; fitted to
-// measurements on an Emerald Rapids, and 0 elsewhere.
-double gain_from_dots_ns(const MatmulProblem& p, const MatmulChoice& dots) {
-  constexpr int64_t kDotRows = 5, kFolding = 128;
-  constexpr double kTileCost = 1.1, kStepsPerNs = 240;
-  if (!has_wide_units()) return 0;
-  const int64_t few = p.rows(dots).extent, others = p.lanes(dots).extent * p.products();
-  const auto steps = double(ceil_div(few, kDotRows) * kDotRows * (p.k + kFolding)),
-             in_tiles = kTileCost * double(ceil_div(few, kMatmulLanes) * kMatmulLanes * p.k);
-  return double(others) * (in_tiles - steps) / kStepsPerNs;
-}
-
 // The kernel that adds in its own order, where it serves. Rows that it would have to pack are read
 // in tiles where these can, and little is gained: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
-  constexpr double kPackingNs = 2500;
   MatmulChoice c{p.b.extent < p.a.extent};
   const MatmulSide &few = p.rows(c), &others = p.lanes(c);
   if (p.k < kLeastDot || others.k_stride != 1 || few.extent > kMostDots) return std::nullopt;
   c.packs_rows = few.k_stride != 1;
-  const double gain = gain_from_dots_ns(p, c);
   const bool stores_short = has_wide_registers() && stores_short_rows(p, !c.swapped);
-  if (c.packs_rows) {
-    const bool is_better_packed =
-        others.extent * p.products() <= kMostBesidePacked && !(stores_short && has_short_rows(few));
-    if (!is_better_packed && gain <= kPackingNs) return std::nullopt;
-  } else if (stores_short && gain <= -kPackingNs) {
-    return std::nullopt;
-  }
+  const bool is_few_beside_packed = others.extent * p.products() <= kMostBesidePacked;
+  const bool is_better =
+      c.packs_rows ? is_few_beside_packed && !(stores_short && has_short_rows(few)) : !stores_short;
+  if (!is_better && matmul_dots_gain_ns(p, c) <= 0) return std::nullopt;
   c.tile = !has_wide_registers() ? &kMatmulDot4 : few.extent == 1 ? &kMatmulDot : &kMatmulDots;
   return c;
 }

@@ -118,6 +118,18 @@ double matmul_vector_ns(const MatmulProblem& p, const MatmulChoice& c) {
   return kLaunchNs + lanes * p.k * p.products() * kTransposingNs;
 }
 
+double matmul_dots_gain_ns(const MatmulProblem& p, const MatmulChoice& dots) {
+  constexpr int64_t kDotRows = 5;  // of the manifest's matmul_dots
+  constexpr int64_t kFolding = 128;
+  constexpr double kTileCost = 1.1;
+  const double packing = dots.packs_rows ? -kLaunchNs : kLaunchNs;
+  if (!has_wide_units()) return packing;
+  const int64_t few = p.rows(dots).extent, others = p.lanes(dots).extent * p.products();
+  const auto steps = double(ceil_div(few, kDotRows) * kDotRows * (p.k + kFolding)),
+             in_tiles = kTileCost * double(ceil_div(few, kMatmulLanes) * kMatmulLanes * p.k);
+  return double(others) * (in_tiles - steps) * kMultiplyAddNs + packing;
+}
+
 double matmul_general_ns(const MatmulProblem& p, const MatmulChoice& c) {
   constexpr int64_t kRows = 4;
   return kLaunchNs + ceil_div(p.rows(c).extent, kRows) * kRows *
