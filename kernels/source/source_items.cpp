@@ -66,16 +66,24 @@ std::optional<Loop> loop_around(const Lines& lines, size_t at) {
   return Loop{header, end};
 }
 
+// "for (int k = 0; k < n; k++)": k, and n, which no iteration reaches.
 std::string counter_of(const std::string& header) {
   const size_t name = header.find(kLoop) + kLoop.size();
   return header.substr(name, header.find(' ', name) - name);
 }
+std::string end_of(const std::string& header) {
+  constexpr std::string_view kBelow = " < ";
+  const size_t end = header.find(kBelow) + kBelow.size();
+  return header.substr(end, header.find(';', end) - end);
+}
 
 // The loop's fetches in front of it, and where others begin to work with what was fetched. What the
 // loop computes before the first of them comes along: they may be made of it. Of the barriers until
-// there, while items only store what they have, the last is enough if another one follows.
+// there, while items only store what they have, the last is enough if another one follows. The last
+// iteration fetches for itself again: Halide knows how far the loop goes and may have left out what
+// keeps places of the next in their operand.
 void fetch_ahead_in(Lines& lines, const Loop& loop) {
-  const std::string counter = counter_of(lines[loop.header]);
+  const std::string counter = counter_of(lines[loop.header]), end = end_of(lines[loop.header]);
   Lines before, after, fetched;
   Places places;
   size_t i = loop.header + 2;
@@ -122,7 +130,7 @@ void fetch_ahead_in(Lines& lines, const Loop& loop) {
   append(fetched_for("0"));
   append({lines[loop.header], lines[loop.header + 1]});
   append(before);
-  append(fetched_for(counter + " + 1"));
+  append(fetched_for(fmt::format("min({} + 1, {} - 1)", counter, end)));
   append(after);
   append(Lines(lines.begin() + static_cast<ptrdiff_t>(loop.end), lines.end()));
   lines = std::move(result);

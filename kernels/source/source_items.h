@@ -11,8 +11,8 @@ namespace ballast::kernels {
 void keep_items_apart(std::string& text);
 
 // What is named by fetched_ahead is computed before its loop for the first iteration, and in each
-// for the next one, before what takes time. Of what is named by in_turns, the loop's last barrier
-// is left out.
+// for the next one, before what takes time; in the last for itself again. Of what is named by
+// in_turns, the loop's last barrier is left out.
 void fetch_ahead(std::string& text);
 
 // "int a = x * 4; int b = a + 12; int c = b >> 2;", where a vector of 4 lies, becomes

@@ -95,7 +95,7 @@ TEST(SourceItems, EachIterationFetchesForTheNext) {
                 "// consume fetched_ahead_of_item_2\n"
                 "_part[_1] = _fetched_ahead_of_item_2[_0];\n"
                 "barrier(1);\n"
-                "{\nint fetched_for = _k + 1;\n" +
+                "{\nint fetched_for = min(_k + 1, _n - 1);\n" +
                 fetched +
                 "// consume part\n"
                 "_sum = _part[0];\n"
