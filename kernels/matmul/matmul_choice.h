@@ -23,6 +23,7 @@ constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
 // panels of a group.
 constexpr int64_t kMatmulChunk = 64, kMatmulRowChunk = 8, kMatmulChunkTiles = 22,
                   kMatmulChunkPanels = 8;
+constexpr int64_t kMatmulStripPanels = 8;  // the most of a group that takes all of k for each
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
 // innermost first, here and below.
@@ -89,9 +90,14 @@ struct MatmulChoice {
   const MatmulTile* tile = nullptr;  // nullptr: the general kernel
   MatmulPack pack = MatmulPack::kNone;
   bool packs_rows = false;       // the other operand is not contiguous along k, and made so
-  int64_t tiles_per_group = 0;   // rows of tiles that a work-group computes, of one panel
-  int64_t panels_per_group = 1;  // more where k passes in chunks
+  int64_t tiles_per_group = 0;   // rows of tiles that a work-group computes, of each panel
+  int64_t panels_per_group = 1;  // more where it takes strips of them
   double nanoseconds = 0;        // as estimated
+  // Where panels are read in place, by a kernel of matmul_tiles.
+  bool takes_strips() const {
+    return pack == MatmulPack::kNone &&
+           (tile->store == MatmulStore::kLanes || tile->store == MatmulStore::kElements);
+  }
 };
 
 // Unlike any other choice for the same problem.

@@ -105,15 +105,16 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
 }
 
 // However many tiles and panels a group has; the last ones have fewer.
-TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
+TEST(MatmulChoice, GroupsOfAnySizeGiveTheSameBits) {
+  const RegistersScope narrow(kNarrowRegisters);  // has all tiles
   const int64_t m = is_simulated() ? 7 : 20, n = is_simulated() ? 70 : 200,
                 k = 2 * kMatmulChunk + (is_simulated() ? 1 : 7);
   std::set<std::string> tiles;
   for (const bool swapped : {false, true}) {
     MatmulConfig c{swapped ? n : m, swapped ? m : n, k, swapped};
     c.batch = {{2, c.m * k, k * c.n, m * n}};
-    const std::vector<HostTensor> inputs = {random_f32({2 * c.m * k}, 1),
-                                            random_f32({2 * c.n * k}, 2)};
+    c.has_bias = true;
+    const std::vector<HostTensor> inputs = inputs_of(c, 2);
     const std::vector<MatmulChoice> choices = choices_of(c);
     const auto run = [&](const MatmulChoice& choice) {
       const TensorType type{DType::kF32, {2 * m * n}};
@@ -121,7 +122,7 @@ TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
     };
     const std::vector<uint8_t> expected = run(choices.front());
     for (MatmulChoice choice : choices) {
-      if (choice.tile == nullptr || !choice.tile->has(kMatmulChunks)) continue;
+      if (choice.tile == nullptr || !choice.takes_strips()) continue;
       tiles.insert(choice.tile->name);
       for (const int64_t rows : is_simulated() ? Shape{2} : Shape{1, 3, 4}) {
         for (const int64_t panels : is_simulated() ? Shape{1, 3} : Shape{1, 3, 5}) {
@@ -132,7 +133,9 @@ TEST(MatmulChoice, ChunksGiveTheSameBitsInGroupsOfAnySize) {
       }
     }
   }
-  EXPECT_EQ(tiles, (std::set<std::string>{"6x64_chunks", "6x64_chunks_strided"}));
+  if (is_simulated()) return;
+  EXPECT_EQ(tiles, (std::set<std::string>{"6x64", "12x32", "8x48", "6x16", "4x24", "6x64_chunks",
+                                          "6x64_chunks_strided", "6x64_strided", "6x16_strided"}));
 }
 
 // Vectors of B that lie where its rows do pass their ends, the last ones B's.
@@ -227,7 +230,10 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
       const bool has_chunks = choice.tile->has(kMatmulChunks);
-      EXPECT_LE(choice.panels_per_group, has_chunks ? kMatmulChunkPanels : 1) << choice.tile->name;
+      const int64_t most = has_chunks              ? kMatmulChunkPanels
+                           : choice.takes_strips() ? kMatmulStripPanels
+                                                   : 1;
+      EXPECT_LE(choice.panels_per_group, most) << choice.tile->name;
       EXPECT_TRUE(!has_chunks || choice.tiles_per_group <= kMatmulChunkTiles);
     }
   }

@@ -10,12 +10,11 @@ namespace {
 
 constexpr double kGroupNs = 50;  // what a group takes beside its tiles and panels
 
-// Rows of tiles in a product, panels of them, and products that groups share out.
+// Rows of tiles in a product, strips of panels of them, and products that groups share out.
 struct Share {
-  int64_t row_tiles, panels, products;
-  double last = 1;  // what a row's last tile takes, in others
-  int64_t tiles() const { return row_tiles * panels * products; }
-  double row() const { return panels - 1 + last; }
+  int64_t row_tiles, strips, products;
+  double last = 1;  // what a row's last strip takes, in others
+  double row() const { return strips - 1 + last; }
 };
 
 // What two cores take that share out groups of so many `tiles`; a product's last may have fewer.
@@ -26,7 +25,7 @@ class SharedGroups {
         tiles_(tiles),
         tile_ns_(tile_ns),
         group_ns_(group_ns),
-        of_product_(ceil_div(share.row_tiles, tiles) * share.panels),
+        of_product_(ceil_div(share.row_tiles, tiles) * share.strips),
         count_(of_product_ * share.products) {}
 
   // Of launches that go together (device/batch.h): each core takes the next group from its end.
@@ -61,10 +60,10 @@ class SharedGroups {
  private:
   double before_ns(int64_t number) const {
     const int64_t products = number / of_product_, own = number % of_product_;
-    const int64_t rows = own / share_.panels * tiles_,
+    const int64_t rows = own / share_.strips * tiles_,
                   last = std::min(tiles_, share_.row_tiles - rows);
     const double whole = (products * share_.row_tiles + rows) * share_.row();
-    return number * group_ns_ + (whole + own % share_.panels * last) * tile_ns_;
+    return number * group_ns_ + (whole + own % share_.strips * last) * tile_ns_;
   }
 
   const Share share_;
@@ -80,6 +79,15 @@ bool is_scattered(const MatmulProblem& p, const MatmulChoice& c) {
   return has_wide_units() && c.pack == MatmulPack::kNone && p.lanes(c).k_stride % kPowerOfTwo == 0;
 }
 
+// How many panels a group has at most. Of a B that lies in place and comes from afar, tiles ask for
+// the next panel; on an Emerald Rapids this gains nothing for 3.2 MB, and something for 3.6.
+int64_t most_panels(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kFarFloats = 800 * 1024;
+  const int64_t elements = p.lanes(c).extent * p.k * p.matrices(p.lanes(c));
+  const bool is_far = has_wide_units() && c.takes_strips() && elements > kFarFloats;
+  return is_far ? kMatmulStripPanels : 1;
+}
+
 }  // namespace
 
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
@@ -87,30 +95,37 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   // A panel is read once per group, from afar where others pass meanwhile.
   constexpr double kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1, kCopiedPanelNs = 0.2,
                    kScatteredPanelNs = 0.6;
-  constexpr double kNarrow = 1.2;  // what a narrow tile takes, in vectors of another
-  Share share = {ceil_div(p.rows(c).extent, c.tile->rows),
-                 ceil_div(p.lanes(c).extent, c.tile->lanes()), p.batch[0]};
+  constexpr double kNarrow = 1.2;   // what a narrow tile takes, in vectors of another
+  constexpr double kAsking = 0.95;  // of the time without, at least
+  const int64_t row_tiles = ceil_div(p.rows(c).extent, c.tile->rows),
+                panels = ceil_div(p.lanes(c).extent, c.tile->lanes());
   const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
   tile *= inner;
   // A group's rows of A stay in the second cache.
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
   const bool is_far = p.lanes(c).extent * p.k > kNearFloats;
   const double far =
-      is_scattered(p, c) && share.row_tiles <= kMatmulChunkTiles ? kScatteredPanelNs : kFarPanelNs;
+      is_scattered(p, c) && row_tiles <= kMatmulChunkTiles ? kScatteredPanelNs : kFarPanelNs;
   const double panel = !packs_in_groups(p, c)           ? (is_far ? far : kPanelNs)
                        : c.pack == MatmulPack::kColumns ? kPackedPanelNs
                                                         : kCopiedPanelNs;
-  const double group = kGroupNs + c.tile->lanes() * p.k * panel * inner;
+  const double panel_ns = c.tile->lanes() * p.k * panel * inner;
+  const int64_t most_of_strip = most_panels(p, c);
   Grouping best;
-  const int64_t fewest = ceil_div(share.row_tiles, most);
-  for (int64_t i = fewest; i <= std::min(share.row_tiles, fewest + kMostGroups); ++i) {
-    const int64_t tiles = ceil_div(share.row_tiles, i);
+  const int64_t fewest = ceil_div(row_tiles, most);
+  for (int64_t i = fewest; i <= std::min(row_tiles, fewest + kMostGroups); ++i) {
+    const int64_t tiles = ceil_div(row_tiles, i);
     if (tiles == best.tiles) continue;
     c.tiles_per_group = tiles;
-    share.last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
-    const SharedGroups groups(share, tiles, 2 * tile, group);
-    const double ns = groups.mean_ns();
-    if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, 1, ns};
+    const double last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
+    for (int64_t of_strip = 1; of_strip <= std::min(panels, most_of_strip); ++of_strip) {
+      const int64_t strips = ceil_div(panels, of_strip);
+      const Share share{row_tiles, strips, p.batch[0],
+                        (panels - 1 + last - (strips - 1) * of_strip) / of_strip};
+      const SharedGroups groups(share, tiles, 2 * tile * of_strip, kGroupNs + panel_ns * of_strip);
+      const double ns = groups.mean_ns() * (of_strip > 1 ? kAsking : 1);
+      if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, of_strip, ns};
+    }
   }
   return best;
 }

@@ -82,7 +82,7 @@ class MatmulPanels : public MatmulKernel<Derived> {
   Halide::GeneratorInput<int> last_panel{"last_panel"};  // where the last one begins
   Halide::GeneratorInput<int> first_panel{"first_panel"}, panels{"panels"};  // which to compute
   Halide::GeneratorInput<int> tiles_per_group{"tiles_per_group"};
-  Halide::GeneratorInput<int> panels_per_group{"panels_per_group"};  // where k passes in chunks
+  Halide::GeneratorInput<int> panels_per_group{"panels_per_group"};  // of matmul_tiles
   Halide::GeneratorInput<int> bias_mode{"bias_mode"};                // a MatmulBias
   Halide::GeneratorInput<int> activation{"activation"};
   Halide::GeneratorInput<int> extra_mode{"extra_mode"};
@@ -122,13 +122,6 @@ class MatmulPanels : public MatmulKernel<Derived> {
     const Expr step = k.y * unrolled + k.x, rest_step = turns * unrolled + rest;
     add(step, b_at(step));
     add(rest_step, last.element ? last.element(rest_step) : Expr(b_at(rest_step)));
-  }
-  template <class Place>
-  void sum_over_k(Halide::Func product, const std::vector<Halide::Expr>& at, const Place& place,
-                  const Halide::Expr& zero = 0.0f) {
-    sum_over_k(
-        product, at, place, [&](const Halide::Expr& step) { return b_at(step); }, kUnrolledSteps,
-        zero);
   }
   Halide::Expr b_at(const Halide::Expr& step) const {
     return b(std::vector<Halide::Expr>{l, v, first_of_panel(), step} + batch);

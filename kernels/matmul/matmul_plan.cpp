@@ -48,7 +48,8 @@ class Writer {
       const bool in_place = choice_.pack == MatmulPack::kNone || packs_itself();
       const Panels panels = in_place ? panels_in_place(choice_.tile->panel()) : write_panels();
       lanes = panels.operand;
-      panel_args = args_of(panels, 0, panel_count() - has_narrow_panel(), choice_.tiles_per_group);
+      panel_args = args_of(panels, 0, panel_count() - has_narrow_panel(),
+                           {choice_.tiles_per_group, choice_.panels_per_group});
     } else {
       lanes = matrix_of(lanes_, true);
     }
@@ -103,7 +104,7 @@ class Writer {
     const Panels panels = panels_in_place({1});
     const int64_t number = ceil_div(lanes_.extent, kMatmulLanes) - 1;
     add_built(by_tiles(rows, kMatmulNarrowRows), panels.operand,
-              args_of(panels, number, 1, narrow_tiles_per_group(problem_, choice_)),
+              args_of(panels, number, 1, {narrow_tiles_per_group(problem_, choice_), 1}),
               "matmul_12x16");
     recorder_.join_beside();
   }
@@ -270,12 +271,11 @@ class Writer {
     return {with_batch(operand, batch), step, last};
   }
 
-  // Of `count` panels, from number `first` on.
+  // Of `count` panels, from number `first` on; how many tiles and panels a group has.
   std::vector<int32_t> args_of(const Panels& panels, int64_t first, int64_t count,
-                               int64_t tiles_per_group) const {
+                               const std::array<int64_t, 2>& of_group) const {
     std::vector<int32_t> args;
-    for (int64_t arg :
-         {panels.step, panels.last, first, count, tiles_per_group, choice_.panels_per_group}) {
+    for (int64_t arg : {panels.step, panels.last, first, count, of_group[0], of_group[1]}) {
       args.push_back(static_cast<int32_t>(arg));
     }
     return args;

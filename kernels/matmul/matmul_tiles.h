@@ -28,7 +28,8 @@ namespace ballast::kernels {
 // contiguous along k, whose steps are some blocks of as many as a vector has lanes. `copies` takes
 // it contiguous along the lanes and asks for the next panel meanwhile. `chunks`: the sums of a
 // group's tiles, of several panels, are on the stack while k passes in chunks, for few rows and a B
-// from afar, of which whole rows are then read at a time; for one row, some side by side.
+// from afar, of which whole rows are then read at a time; for one row, some side by side. But for
+// `packs` and `copies` a group may have several panels.
 //
 // Four steps of k are unrolled so that A's addresses are one pointer per row and constants; with
 // 64-bit indices (see manifest.cmake) nothing is left in the loop but loads and fmas.
@@ -78,17 +79,18 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
             {0, extents[1]},
             {0, extents[2]},
             {0, tiles_per_group},
-            {0, chunks ? Expr(panels_per_group) : Expr(1)},
-            {first_panel, chunks ? (panels + panels_per_group - 1) / panels_per_group : panels},
+            {0, holds_panel() ? Expr(1) : Expr(panels_per_group)},
+            {0, holds_panel() ? Expr(panels) : (panels + panels_per_group - 1) / panels_per_group},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
     const RVar row = dense_store ? r[2] : r[0], tile = r[3], of_strip = r[4], strip = r[5],
                group = r[6];
     const Expr number = group * tiles_per_group + tile,
-               panel = chunks ? strip * panels_per_group + of_strip : Expr(strip);
+               of_all = holds_panel() ? Expr(strip) : strip * panels_per_group + of_strip,
+               panel = first_panel + of_all;
     r.where(number < tiles);
-    if (chunks) r.where(panel < panels);
+    if (!holds_panel()) r.where(of_all < panels);
     out(std::vector<Expr>{x, y} + batch) = Halide::undef<float>();
     out(std::vector<Expr>{column_of(panel, vector, lane), row_of(number, row)} + batch) =
         result(std::vector<Expr>{lane, vector, row, panel, number} + batch);
@@ -106,7 +108,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     store.gpu_blocks(strip, group, z0).never_partition_all();
     if (holds_panel()) schedule_panel();
     if (lane_bias.defined()) {
-      lane_bias.compute_at(out, chunks ? of_strip : strip).store_in(MemoryType::Stack);
+      lane_bias.compute_at(out, holds_panel() ? strip : of_strip).store_in(MemoryType::Stack);
     }
     if (chunks) {
       schedule_chunks(product, staged, which);
@@ -114,7 +116,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return;
     }
     schedule_product(product, which, lanes, vectors, rows);
-    unroll_steps(product.update(0), {l, v, y, k.x, k.y, p, t, z0, z1, z2});
+    std::vector<Halide::VarOrRVar> order = {l, v, y, k.x, k.y, p, t, z0, z1, z2};
+    if (!holds_panel()) {
+      order.insert(order.begin() + 5, k.z);
+      first_step.compute_at(product, k.z).store_in(MemoryType::Register);
+      for (const Var& one : {i, t, p, z0, z1, z2}) first_step.bound_extent(one, 1);
+    }
+    unroll_steps(product.update(0), order);
     product.update(0).unroll(k.x);
     unroll_steps(product.update(1), {l, v, y, rest, p, t, z0, z1, z2});
     if (plain) {
@@ -160,11 +168,48 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
                    : std::vector<Expr>{step, 0, row_of(t, y)};
     };
     const Expr zero = ask ? ask(0.0f, place_in_c()) : Expr(0.0f);
-    if (!holds_panel()) return sum_over_k(product, at, place, zero);
+    if (!holds_panel()) return sum_asking(product, at, place, zero);
     packs ? pack_panel() : copy_panel();
     sum_over_k(product, at, place, [&](const Expr& step) {
       return Expr(packed(std::vector<Expr>{l, v, step, p} + batch));
     });
+  }
+
+  // The chain over k in blocks of steps. A group that has several panels comes from one to the
+  // next, whose rows are asked for meanwhile: before each block a tile asks for its share of the
+  // block's steps, all of them where a panel has four tiles or fewer. (In the loop over k itself
+  // requests make sums spill.)
+  template <class Place>
+  void sum_asking(Func product, const std::vector<Expr>& at, const Place& place, const Expr& zero) {
+    constexpr int kTurns = 8, kBlock = kTurns * kUnrolledSteps, kSharing = 4;
+    const Expr steps = a.dim(0).extent(), turns = steps / kUnrolledSteps;
+    k = RDom({{0, kUnrolledSteps}, {0, kTurns}, {0, (turns + kTurns - 1) / kTurns}}, "k");
+    k.where(k.z * kTurns + k.y < turns);
+    rest = RDom(0, steps % kUnrolledSteps, "rest");
+    const Expr of_block = min(steps, kBlock), sharing = clamp(tiles_per_group, 1, kSharing),
+               share = select(panels_per_group > 1, (of_block + sharing - 1) / sharing, 0),
+               first = t % tiles_per_group * share;
+    RDom asked(0, share, "asked");
+    asked.where(first + asked < of_block);
+    const Expr next_panel = min(first_of_panel() + panel_step, last_panel),
+               next_step = min(i * kBlock + first + asked, steps - 1);
+    first_step(std::vector<Var>{i, t, p, z0, z1, z2}) = i * kBlock;
+    const auto block = [&](const Expr& number) {
+      return first_step(std::vector<Expr>{number, t, p} + batch);
+    };
+    Expr with_requests = block(i);
+    for (int vector = 0; vector < int{vectors}; ++vector) {
+      with_requests = with_late_prefetch(
+          with_requests, b(std::vector<Expr>{lanes - 1, vector, next_panel, next_step} + batch));
+    }
+    first_step(std::vector<Expr>{i, t, p} + batch) = with_requests;
+    product(at) = zero;
+    // The remainder says that steps do not overflow: else compilers multiply their number by B's
+    // pitch instead of adding it, and sums spill.
+    const Expr step = block(k.z) % (1 << 30) + k.y * kUnrolledSteps + k.x;
+    for (const Expr& one : {step, turns * kUnrolledSteps + rest}) {
+      product(at) = fma_f32(a(place(one) + batch), b_at(one), product(at));
+    }
   }
 
   // packed[vector][k][lane] of a panel, by blocks of as many steps as a vector has lanes.
@@ -287,7 +332,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     return lane_bias;
   }
 
-  Func packed{"packed"};
+  Func packed{"packed"}, first_step{"first_step"};  // of a block
+  Var i{"i"};
   std::vector<Func> blocks;
   Var ko{"ko"}, ki{"ki"};
 };
