@@ -81,5 +81,5 @@ ballast_kernel(matmul_pack_rows_by_8 CLASSES cpu GENERATOR matmul_pack PARAMS la
 ballast_kernel(matmul_pack_columns_by_8 CLASSES cpu GENERATOR matmul_pack_columns PARAMS lanes=8)
 
 ballast_oclgrind_filter(Matmul.Infinity* Matmul.Batches* Matmul.FewRows* Matmul.Integers*
-                        MatmulChoice.AllGive* MatmulStrides.* FusedMatmul.E* FusedMatmul.Batches
+                        MatmulChoice.AllGive* MatmulChoice.Gr* MatmulStrides.* FusedMatmul.E* FusedMatmul.Batches
                         FusedMatmul.Nan*)
