@@ -59,7 +59,8 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 200, 6, 7}, 64, 1));
     configs.push_back(make({2, 20, 9, 23}, 64, 1));  // a bias of rows, a narrow panel
     configs.push_back(make({2, 70, 16, 20}, 60, 1));
-    configs.push_back(make({3, 300, 7, 7}, 40, 1));  // samples side by side
+    configs.push_back(make({3, 300, 7, 7}, 40, 1));    // samples side by side
+    configs.push_back(make({2, 100, 14, 14}, 60, 1));  // tiles of points
     configs.push_back(make({2, 24, 8, 8}, 36, 1, 1, 0, 1, 3));
     configs.push_back(make({2, 64, 5, 6}, 64, 3, 1, 1));  // GPUs: in parts
     configs.push_back(make({2, 512, 4, 6}, 12, 1));       // and a product, with some of them

@@ -176,6 +176,13 @@ TEST(ConvLarge, TilesOfSeveralImages) {
   check(make({10, 9, 9, 8}, 150, 4, 3));
 }
 
+// dw as a product: windows that overlap, that are apart, and with gaps between their rows.
+TEST(ConvLarge, WeightsOfFewWindows) {
+  check(make({1, 243, 5, 6}, 250, 3, 1, 1));
+  check(make({2, 131, 7, 9}, 450, 3, 2, 1));
+  check(make({1, 150, 9, 9}, 400, 3, 1, 0, 2));
+}
+
 // 1x1 in tiles of pixels side by side: blocks of one plane, of which the last moves inwards, and of
 // several planes; lanes and tiles that are not filled; both ways.
 TEST(ConvLarge, TilesOfPoints) {

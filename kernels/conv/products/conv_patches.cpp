@@ -1,8 +1,12 @@
 #include "kernels/conv/products/conv_patches.h"
 
 #include "kernels/conv/conv_arguments.h"
+#include "kernels/conv/conv_operands.h"
 #include "kernels/kernels.h"
 #include "kernels/plan/plan_builder.h"
+#include "kernels/plan/registers.h"
+#include "kernels/plan/workspace.h"
+#include "kernels/shape/region.h"
 
 #include <string>
 
@@ -17,8 +21,8 @@ struct Sizes {
   int64_t row;  // taps of all groups, a row of `rows`
 
   explicit Sizes(const ConvConfig& c)
-      : across(c.width / c.kernel_w),
-        down(c.height / c.kernel_h),
+      : across(c.out_w()),
+        down(c.out_h()),
         plane(across * down),
         windows(c.batch * plane),
         taps(c.in_channels / c.groups * c.kernel_h * c.kernel_w),
@@ -26,13 +30,28 @@ struct Sizes {
         row(taps * c.groups) {}
 };
 
-// rows[image, down, across, channel, kernel_h, kernel_w] of images
-// [image, channel, down, kernel_h, across, kernel_w].
+bool is_padded(const ConvConfig& c) {
+  return c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
+}
+
+// rows[image, down, across, channel, kernel_h, kernel_w] of images.
 Plan plan_rows_of_images(DeviceClass device_class, const ConvConfig& c, const Sizes& s) {
+  const Shape shape{c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w};
+  const auto strides = [&](int64_t image, int64_t plane, int64_t pitch) {
+    return std::vector<int64_t>{image, c.stride_h * pitch,   c.stride_w,
+                                plane, c.dilation_h * pitch, c.dilation_w};
+  };
   const int64_t plane = c.height * c.width;
-  return plan_copy(device_class, DType::kF32,
-                   {c.batch, s.down, s.across, c.in_channels, c.kernel_h, c.kernel_w},
-                   {c.in_channels * plane, c.kernel_h * c.width, c.kernel_w, plane, c.width, 1});
+  if (!is_padded(c)) {
+    return plan_copy(device_class, DType::kF32, shape,
+                     strides(c.in_channels * plane, plane, c.width));
+  }
+  Recorder recorder(kDirectAccess);
+  Workspace scratch(2);
+  const PaddedPlanes in = pad_input(recorder, scratch, 0, c);
+  record_copy(recorder, device_class, sizeof(float), shape,
+              {in.slot, 0, strides(in.image, in.plane, in.pitch)}, dense_view(1, shape));
+  return recorder.finish(scratch);
 }
 
 // And back.
@@ -49,13 +68,19 @@ Plan plan_images_of_rows(DeviceClass device_class, const ConvConfig& c, const Si
 // (3 to 96 channels) the forward pass and the weight gradient took 1.3 times as long as otherwise.
 bool is_patches(const ConvConfig& c) {
   constexpr int64_t kLeastColumns = 8, kLeastTaps = 32, kLeastChannels = 16;
-  const bool is_padded = c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
   const bool is_side_by_side = c.stride_h == c.kernel_h && c.stride_w == c.kernel_w &&
-                               c.dilation_h == 1 && c.dilation_w == 1 && !is_padded &&
+                               c.dilation_h == 1 && c.dilation_w == 1 && !is_padded(c) &&
                                c.height % c.kernel_h == 0 && c.width % c.kernel_w == 0;
   if (!is_side_by_side || c.kernel_w < kLeastColumns) return false;
   const Sizes s(c);
   return s.taps >= kLeastTaps && s.out >= kLeastChannels;
+}
+
+bool has_few_windows(const ConvConfig& c) {
+  constexpr int64_t kFewWindows = 64, kManyWeights = 1 << 19;
+  const Sizes s(c);
+  return has_wide_registers() && c.groups == 1 && s.windows <= kFewWindows &&
+         s.taps * s.out >= kManyWeights;
 }
 
 // What the product's epilogue cannot do follows it, step by step: a bias that differs between
