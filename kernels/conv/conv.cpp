@@ -300,8 +300,8 @@ Plan plan_conv2d_weight_grad(DeviceClass device_class, const ConvConfig& c) {
     return prefers_tiles ? plan_conv2d_weight_grad_tiles(c)
                          : plan_conv2d_weight_grad_product(device_class, c);
   }
-  if (is_cpu && has_few_windows(c)) return plan_conv2d_weight_grad_patches(device_class, c);
   if (is_cpu) {
+    if (has_few_windows(c)) return plan_conv2d_weight_grad_patches(device_class, c);
     if (is_winograd_weight_grad(c)) return plan_conv2d_weight_grad_winograd(c);
     if (is_dilated_weight_grad(c)) return plan_conv2d_weight_grad_dilated(c);
     if (is_grouped_weight_grad(c)) return plan_conv2d_weight_grad_grouped(c);

@@ -79,7 +79,7 @@ bool is_patches(const ConvConfig& c) {
 bool has_few_windows(const ConvConfig& c) {
   constexpr int64_t kFewWindows = 64, kManyWeights = 1 << 19;
   const Sizes s(c);
-  return has_wide_registers() && c.groups == 1 && s.windows <= kFewWindows &&
+  return has_wide_registers() && c.groups == 1 && s.windows > 0 && s.windows <= kFewWindows &&
          s.taps * s.out >= kManyWeights;
 }
 

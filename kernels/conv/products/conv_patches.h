@@ -1,6 +1,6 @@
-// Convolutions whose windows lie side by side (stride = kernel, no padding: the patches of a vision
-// transformer, downsampling) as products of matrices: the image is written as a row per window.
-// Stateless; any thread may call.
+// Convolutions as products of matrices for which the image is written as a row per window: those
+// whose windows lie side by side (stride = kernel, no padding: the patches of a vision transformer,
+// downsampling), and weights of few windows. Stateless; any thread may call.
 #pragma once
 
 #include "kernels/conv/conv.h"
