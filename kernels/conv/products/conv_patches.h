@@ -12,8 +12,8 @@ bool is_patches(const ConvConfig& config);
 
 // Whether windows, of any kind, are so few and weights so many that dw is such a product too: each
 // weight is few steps, and a product writes it once and in place. 2 cores of an Emerald Rapids,
-// shared: 3x3 of 1024 channels of 4x4 9.5 to 3.3 ms, of 512 of 7x7 2.4 to 1.9, in a sink 1.5; 256 to
-// 512 of 14x14 two apart 1.7 to 1.0.
+// shared: 3x3 of 1024 channels of 4x4 9.5 to 3.3 ms, of 512 of 7x7 2.4 to 1.9, in a sink 1.5; 256
+// to 512 of 14x14 two apart 1.7 to 1.0.
 bool has_few_windows(const ConvConfig& config);
 
 // Operands as in conv.h; the weights' gradient of any windows on CPUs.
