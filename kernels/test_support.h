@@ -51,6 +51,10 @@ inline const std::vector<DeviceClass>& device_classes() {
 // Whether tests take kernels of other CPUs too. A second compiler, which is asked whether the first
 // one's habits became our assumptions, need not see all.
 inline bool tests_other_cpus() { return test_device()->info().is_pocl() || is_simulated(); }
+// Those that this CPU does not have.
+inline int64_t other_registers() {
+  return has_wide_registers() ? kNarrowRegisters : kWideRegisters;
+}
 // The registers whose kernels they take.
 inline std::vector<int64_t> tested_registers() {
   if (!tests_other_cpus()) return {vector_register_bytes()};

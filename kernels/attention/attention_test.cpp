@@ -91,7 +91,7 @@ TEST(Attention, SizesAroundTileEdges) {
 
 TEST(Attention, TilesOfOtherCpus) {
   if (!tests_other_cpus()) GTEST_SKIP() << "PoCL has them";
-  const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
+  const RegistersScope scope(other_registers());
   if (is_simulated()) {
     check_case({1, 1, 2, 3, 3, 2, true});
     return check_case({1, 1, 20, 2, 3, 2, false, Mask::kKeep});

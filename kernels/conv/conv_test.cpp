@@ -105,7 +105,7 @@ TEST(Conv, PhasesInTheLanes) {
 // Each kind of kernel in the tiles that this machine does not choose.
 TEST(ConvLarge, TilesOfOtherCpus) {
   if (!tests_other_cpus()) GTEST_SKIP() << "PoCL has them";
-  const RegistersScope scope(has_wide_registers() ? kNarrowRegisters : kWideRegisters);
+  const RegistersScope scope(other_registers());
   check(make({2, 19, 9, 17}, 65, 3, 1, 1));  // padded planes
   check(make({8, 11, 1, 17}, 64, 3, 1, 1));  // with channels in the lanes
   check(make({2, 48, 31, 31}, 64, 4, 3));    // pixels one by one, taps in two chunks

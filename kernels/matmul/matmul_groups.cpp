@@ -13,9 +13,17 @@ constexpr double kGroupNs = 50;  // what a group takes beside its tiles and pane
 // Rows of tiles in a product, strips of panels of them, and products that groups share out.
 struct Share {
   int64_t row_tiles, strips, products;
-  double last = 1;  // what a row's last strip takes, in others
+  double last;  // what a row's last strip takes, in others
   double row() const { return strips - 1 + last; }
 };
+
+// `last_panel`: what it takes, in others.
+Share in_strips(int64_t row_tiles, int64_t panels, int64_t of_strip, int64_t products,
+                double last_panel = 1) {
+  const int64_t strips = ceil_div(panels, of_strip);
+  const double in_last = double(panels - (strips - 1) * of_strip) - 1 + last_panel;
+  return {row_tiles, strips, products, in_last / double(of_strip)};
+}
 
 // What two cores take that share out groups of so many `tiles`; a product's last may have fewer.
 class SharedGroups {
@@ -119,9 +127,7 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
     c.tiles_per_group = tiles;
     const double last = narrow_tiles_per_group(p, c) > 0 ? kNarrow / c.tile->vectors : 1;
     for (int64_t of_strip = 1; of_strip <= std::min(panels, most_of_strip); ++of_strip) {
-      const int64_t strips = ceil_div(panels, of_strip);
-      const Share share{row_tiles, strips, p.batch[0],
-                        (panels - 1 + last - (strips - 1) * of_strip) / of_strip};
+      const Share share = in_strips(row_tiles, panels, of_strip, p.batch[0], last);
       const SharedGroups groups(share, tiles, 2 * tile * of_strip, kGroupNs + panel_ns * of_strip);
       const double ns = groups.mean_ns() * (of_strip > 1 ? kAsking : 1);
       if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, of_strip, ns};
@@ -139,10 +145,8 @@ Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile
   const int64_t tiles = ceil_div(row_tiles, ceil_div(row_tiles, kMatmulChunkTiles));
   Grouping best;
   for (int64_t of_strip = 1; of_strip <= std::min(panels, kMatmulChunkPanels); ++of_strip) {
-    const int64_t strips = ceil_div(panels, of_strip);
-    const double last = double(panels - (strips - 1) * of_strip) / of_strip;
     const double group = kGroupNs + c.tile->lanes() * of_strip * p.k * read * inner;
-    const SharedGroups groups({row_tiles, strips, p.batch[0], last}, tiles,
+    const SharedGroups groups(in_strips(row_tiles, panels, of_strip, p.batch[0]), tiles,
                               2 * tile * of_strip * inner, group);
     const double ns = groups.mean_ns();
     if (best.tiles == 0 || ns < best.nanoseconds) best = {tiles, of_strip, ns};

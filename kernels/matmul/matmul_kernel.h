@@ -97,6 +97,9 @@ class MatmulPanels : public MatmulKernel<Derived> {
 
   Halide::Expr is_bias(MatmulBias mode) const { return bias_mode == static_cast<int>(mode); }
   Halide::Expr first_of_panel() const { return Halide::min(p * panel_step, last_panel); }
+  Halide::Expr first_of_next_panel() const {
+    return Halide::min(first_of_panel() + panel_step, last_panel);
+  }
 
   // At least so many of the last steps take B's element from element(step).
   struct LastSteps {

@@ -71,7 +71,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       lane_bias = add_epilogue(staged, which);
     }
 
-    const Expr tiles = (out.dim(1).extent() + rows - 1) / rows;
+    const Expr tiles = (out.dim(1).extent() + rows - 1) / rows,
+               strip_panels = holds_panel() ? Expr(1) : Expr(panels_per_group);
     // The innermost loop is the one along which the output is likely to be contiguous.
     const Expr extents[] = {dense_store ? lanes : rows, dense_store ? vectors : lanes,
                             dense_store ? rows : vectors};
@@ -79,15 +80,14 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
             {0, extents[1]},
             {0, extents[2]},
             {0, tiles_per_group},
-            {0, holds_panel() ? Expr(1) : Expr(panels_per_group)},
-            {0, holds_panel() ? Expr(panels) : (panels + panels_per_group - 1) / panels_per_group},
+            {0, strip_panels},
+            {0, (panels + strip_panels - 1) / strip_panels},
             {0, (tiles + tiles_per_group - 1) / tiles_per_group}},
            "r");
     const RVar lane = dense_store ? r[0] : r[1], vector = dense_store ? r[1] : r[2];
     const RVar row = dense_store ? r[2] : r[0], tile = r[3], of_strip = r[4], strip = r[5],
                group = r[6];
-    const Expr number = group * tiles_per_group + tile,
-               of_all = holds_panel() ? Expr(strip) : strip * panels_per_group + of_strip,
+    const Expr number = group * tiles_per_group + tile, of_all = strip * strip_panels + of_strip,
                panel = first_panel + of_all;
     r.where(number < tiles);
     if (!holds_panel()) r.where(of_all < panels);
@@ -116,12 +116,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
       return;
     }
     schedule_product(product, which, lanes, vectors, rows);
-    std::vector<Halide::VarOrRVar> order = {l, v, y, k.x, k.y, p, t, z0, z1, z2};
+    std::vector<Halide::VarOrRVar> order = {l, v, y, k.x, k.y};
     if (!holds_panel()) {
-      order.insert(order.begin() + 5, k.z);
+      order.emplace_back(k.z);
       first_step.compute_at(product, k.z).store_in(MemoryType::Register);
       for (const Var& one : {i, t, p, z0, z1, z2}) first_step.bound_extent(one, 1);
     }
+    order.insert(order.end(), which.begin(), which.end());
     unroll_steps(product.update(0), order);
     product.update(0).unroll(k.x);
     unroll_steps(product.update(1), {l, v, y, rest, p, t, z0, z1, z2});
@@ -191,8 +192,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
                first = t % tiles_per_group * share;
     RDom asked(0, share, "asked");
     asked.where(first + asked < of_block);
-    const Expr next_panel = min(first_of_panel() + panel_step, last_panel),
-               next_step = min(i * kBlock + first + asked, steps - 1);
+    const Expr next_step = min(i * kBlock + first + asked, steps - 1);
     first_step(std::vector<Var>{i, t, p, z0, z1, z2}) = i * kBlock;
     const auto block = [&](const Expr& number) {
       return first_step(std::vector<Expr>{number, t, p} + batch);
@@ -200,7 +200,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     Expr with_requests = block(i);
     for (int vector = 0; vector < int{vectors}; ++vector) {
       with_requests = with_late_prefetch(
-          with_requests, b(std::vector<Expr>{lanes - 1, vector, next_panel, next_step} + batch));
+          with_requests,
+          b(std::vector<Expr>{lanes - 1, vector, first_of_next_panel(), next_step} + batch));
     }
     first_step(std::vector<Expr>{i, t, p} + batch) = with_requests;
     product(at) = zero;
@@ -228,9 +229,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     const auto element = [&](const Expr& first) {
       return b(std::vector<Expr>{l, v, first, xi} + batch);
     };
-    const Expr next = min(first_of_panel() + panel_step, last_panel);
     packed(std::vector<Var>{l, v, xi, p, z0, z1, z2}) =
-        with_prefetch(element(first_of_panel()), element(next));
+        with_prefetch(element(first_of_panel()), element(first_of_next_panel()));
   }
 
   void schedule_panel() {

@@ -73,14 +73,13 @@ ConvConfig swapped(const ConvConfig& c) {
 // to 144 of 4x112x112 3.8 to 2.3, 24 to 72 of 8x56x56 1.1 to 0.75, 40 to 120 2.5 to 1.65.
 bool is_swapped_weight_grad(const ConvConfig& c) {
   constexpr int64_t kFewChannels = 48, kManyPixels = 1024;
-  constexpr double kFilled = 0.75;
   const int64_t channels = c.in_channels, pixels = c.height * c.width;
   if (!has_wide_registers() || !reads_pixels_in_order(c) || c.groups > 1) return false;
   const int64_t lanes = choose_conv_tile(channels, c.out_channels).lanes();
-  const double filled = double(channels) / double(ceil_div(channels, lanes) * lanes);
-  const bool are_few = channels < kFewChannels;
-  return channels < c.out_channels &&
-         (are_few ? pixels >= kManyPixels && filled >= kFilled : filled == 1);
+  const int64_t computed = ceil_div(channels, lanes) * lanes;
+  const bool fills = channels < kFewChannels ? pixels >= kManyPixels && 4 * channels >= 3 * computed
+                                             : channels == computed;
+  return fills && channels < c.out_channels;
 }
 
 Plan plan_conv2d_weight_grad_swapped(const ConvConfig& c) {
