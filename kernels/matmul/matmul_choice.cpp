@@ -159,13 +159,12 @@ bool lies_in_fours(const Operand& operand) {
 }
 
 bool packs_in_groups(const MatmulProblem& p, const MatmulChoice& c) {
-  const bool has_kernel = c.pack == MatmulPack::kColumns
-                              ? c.tile->has(kMatmulPacking) && p.k % kMatmulLanes == 0
-                              : c.pack == MatmulPack::kRows && c.tile->has(kMatmulCopying);
-  const bool has_steps =
-      p.k <= kMatmulPackedSteps && (c.pack == MatmulPack::kColumns || p.k >= kMatmulLeastCopied);
-  return has_kernel && has_steps && p.lanes(c).extent >= c.tile->lanes() &&
-         p.rows(c).extent >= c.tile->rows;
+  const bool has_kernel =
+      c.pack == MatmulPack::kColumns
+          ? c.tile->has(kMatmulPacking) && p.k % kMatmulLanes == 0 && p.k <= kMatmulPackedSteps
+          : c.pack == MatmulPack::kRows && c.tile->has(kMatmulCopying) &&
+                p.k >= kMatmulLeastCopied && p.k <= kMatmulCopiedSteps;
+  return has_kernel && p.lanes(c).extent >= c.tile->lanes() && p.rows(c).extent >= c.tile->rows;
 }
 
 bool has_plain_kernel(const MatmulProblem& p, const MatmulChoice& c) {

@@ -16,9 +16,9 @@ struct Operand;  // halide_runtime.h
 constexpr int64_t kMatmulLanes = kLanes;
 constexpr size_t kMatmulBatch = 3;         // dimensions
 constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last lanes
-// The most steps of k in a kernel that packs its panels itself, and the fewest where it copies
-// them: rows of fewer do as they are.
-constexpr int64_t kMatmulPackedSteps = 256, kMatmulLeastCopied = 48;
+// The most steps of k in a kernel that packs its panels itself; the most, and the fewest, where it
+// copies them: rows of fewer do as they are.
+constexpr int64_t kMatmulPackedSteps = 256, kMatmulCopiedSteps = 4096, kMatmulLeastCopied = 48;
 // Where k passes in chunks: the steps of one, with one row of A too, and the most tiles of rows and
 // panels of a group.
 constexpr int64_t kMatmulChunk = 64, kMatmulRowChunk = 8, kMatmulChunkTiles = 22,

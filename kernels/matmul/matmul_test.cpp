@@ -1,6 +1,8 @@
 #include "kernels/matmul/matmul_activations.h"
+#include "kernels/matmul/matmul_choice.h"
 #include "kernels/matmul/matmul_reference.h"
 #include "kernels/matmul/matmul_split.h"
+#include "kernels/plan/registers.h"
 
 #include <array>
 #include <limits>
@@ -137,7 +139,19 @@ TEST(Matmul, FewResultsOfManyStepsMatchDoublePrecision) {
   EXPECT_EQ(split_parts(DeviceClass::kGpu, {1024, 1024, 1024}), 1);
 }
 
+// Panels that a group copies to its stack, and of a step more than that holds.
+TEST(Matmul, ProductsOfManyStepsMatchDoublePrecision) {
+  const RegistersScope narrow(kNarrowRegisters);
+  for (int64_t steps : {kMatmulCopiedSteps, kMatmulCopiedSteps + 1}) {
+    const MatmulConfig config{66, 272, steps};
+    const bool is_copied = plan_matmul(DeviceClass::kCpu, config).workspace_bytes == 0;
+    EXPECT_EQ(is_copied, steps == kMatmulCopiedSteps);
+    if (!is_too_large(config.m * config.n)) expect_near_reference(DeviceClass::kCpu, config);
+  }
+}
+
 TEST(Matmul, LargePackedProductMatchesDoublePrecision) {
+  const RegistersScope wide(kWideRegisters);  // with narrow ones groups copy their panels
   const MatmulConfig config{512, 1024, 512};
   EXPECT_GT(plan_matmul(DeviceClass::kCpu, config).workspace_bytes, 0u);
   expect_near_reference(DeviceClass::kCpu, config);
@@ -194,8 +208,10 @@ TEST(Matmul, ReluKeepsNan) {
   }
 }
 
-// The unfused product has to be computed by the same kernel on the same path.
+// The unfused product has to be computed by the same kernel on the same path; but where registers
+// are narrow and groups of a plain product copy their panels.
 TEST(Matmul, EpilogueDoesNotChangeThePath) {
+  const RegistersScope wide(kWideRegisters);
   for (const std::array<int64_t, 3>& size : std::vector<std::array<int64_t, 3>>{
            {64, 512, 784}, {32, 1, 10}, {1024, 1024, 1024}, {61, 131, 300}}) {
     for (bool transpose_b : kBool) {

@@ -156,8 +156,13 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
         .bound_extent(l, lanes)
         .bound_extent(v, vectors)
         .bound_extent(y, rows);
-    unroll_steps(product.update(0), {l, v, y, k.x, t, p, k.y, z0, z1, z2});
-    if (is_one_row()) product.update(0).unroll(k.x);
+    if (is_one_row()) {
+      // Within its one tile: compilers load what all steps of a panel read before a loop over tiles.
+      unroll_steps(product.update(0), {l, v, y, k.x, p, t, k.y, z0, z1, z2});
+      product.update(0).unroll(k.x);
+    } else {
+      unroll_steps(product.update(0), {l, v, y, k.x, t, p, k.y, z0, z1, z2});
+    }
     unroll_steps(product.update(1), {l, v, y, rest, t, p, z0, z1, z2});
     staged.store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
     bound_tile(staged, which, lanes, vectors, rows);
@@ -224,20 +229,21 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
         blocks.back()(std::vector<Expr>{l, xi % lanes, v, xi / lanes, p} + batch);
   }
 
-  // packed[k][vector][lane] of a panel whose rows lie so already, but far apart.
+  // packed[k][vector][lane] of a panel whose rows lie so already, but far apart. Asks for the next
+  // one's by its last lanes: where rows begin within cache lines this one has the first of them.
   void copy_panel() {
     const auto element = [&](const Expr& first) {
       return b(std::vector<Expr>{l, v, first, xi} + batch);
     };
     packed(std::vector<Var>{l, v, xi, p, z0, z1, z2}) =
-        with_prefetch(element(first_of_panel()), element(first_of_next_panel()));
+        with_prefetch(element(first_of_panel()), element(first_of_next_panel() + (lanes - 1)));
   }
 
   void schedule_panel() {
     const Expr steps = a.dim(0).extent();
     packed.compute_at(out, z1).store_in(MemoryType::Stack).never_partition_all();
     packed.reorder_storage(l, copies ? v : xi, copies ? xi : v, p, z0, z1, z2)
-        .bound_storage(xi, static_cast<int>(kMatmulPackedSteps))
+        .bound_storage(xi, static_cast<int>(copies ? kMatmulCopiedSteps : kMatmulPackedSteps))
         .bound_extent(l, lanes)
         .bound(v, 0, vectors)
         .bound(xi, 0, copies ? steps : steps / lanes * lanes);

@@ -87,13 +87,19 @@ bool is_5x5_halved(const ConvConfig& c) {
   return has_wide_registers() && halves_planes(c, 5, kLanes);
 }
 
-// For conv_depth_steps: of sides of results of which the manifest has kernels.
+// For conv_depth_steps: of sides of results of which the manifest has kernels, a row of which is a
+// register.
 bool is_halved_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {7, 8, 10, 12, 14, 16};
   const int64_t side = c.out_w(), reach = c.kernel_w / 2;
-  return has_wide_registers() && (is_two_apart(c, 3) || is_two_apart(c, 5)) &&
-         are_all(reach, {c.top, c.left}) && are_all(2 * side, {c.height, c.width}) &&
-         c.out_h() == side && std::count(std::begin(kSides), std::end(kSides), side) > 0;
+  return (is_two_apart(c, 3) || is_two_apart(c, 5)) && are_all(reach, {c.top, c.left}) &&
+         are_all(2 * side, {c.height, c.width}) && c.out_h() == side &&
+         std::count(std::begin(kSides), std::end(kSides), side) > 0 &&
+         (has_wide_registers() || side <= kLanes / 2);
+}
+// Towards the weights: their sums are in registers.
+bool has_halved_square_weights(const ConvConfig& c) {
+  return is_halved_square(c) && (has_wide_registers() || c.kernel_w == 3);
 }
 
 // 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that
@@ -183,7 +189,8 @@ Plan plan_weight_squares(const ConvConfig& c) {
 }
 
 std::string steps_kernel(const std::string& name, const ConvConfig& c) {
-  return fmt::format("{}_{}x{}_{}", name, c.kernel_w, c.kernel_h, c.out_w());
+  return fmt::format("{}_{}x{}_{}{}", name, c.kernel_w, c.kernel_h, c.out_w(),
+                     has_wide_registers() ? "" : "_narrow");
 }
 
 Plan plan_steps(const ConvConfig& c, const ConvEpilogue& e) {
@@ -292,8 +299,8 @@ bool is_in_place(const ConvConfig& c, bool has_residual) {
 bool is_in_place_input_grad(const ConvConfig& c) { return is_in_place(c) && !is_5x5_halved(c); }
 
 bool is_in_place_weight_grad(const ConvConfig& c) {
-  return has_square_weights(c) || is_halved_square(c) || is_halved(c) || has_5x5_weights(c) ||
-         has_rows_of_weights(c);
+  return has_square_weights(c) || has_halved_square_weights(c) || is_halved(c) ||
+         has_5x5_weights(c) || has_rows_of_weights(c);
 }
 
 Plan plan_conv2d_in_place(const ConvConfig& c, const ConvEpilogue& e) {
@@ -310,7 +317,7 @@ Plan plan_conv2d_input_grad_in_place(const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad_in_place(const ConvConfig& c) {
   if (has_square_weights(c)) return plan_weight_squares(c);
-  if (is_halved_square(c)) return plan_weight_steps(c);
+  if (has_halved_square_weights(c)) return plan_weight_steps(c);
   return is_halved(c) ? plan_weight_halves(c) : plan_weight_rows(c);
 }
 
