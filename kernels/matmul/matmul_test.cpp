@@ -143,7 +143,7 @@ TEST(Matmul, FewResultsOfManyStepsMatchDoublePrecision) {
 TEST(Matmul, ProductsOfManyStepsMatchDoublePrecision) {
   const RegistersScope narrow(kNarrowRegisters);
   for (int64_t steps : {kMatmulCopiedSteps, kMatmulCopiedSteps + 1}) {
-    const MatmulConfig config{66, 272, steps};
+    const MatmulConfig config{30, 1024, steps};
     const bool is_copied = plan_matmul(DeviceClass::kCpu, config).workspace_bytes == 0;
     EXPECT_EQ(is_copied, steps == kMatmulCopiedSteps);
     if (!is_too_large(config.m * config.n)) expect_near_reference(DeviceClass::kCpu, config);
