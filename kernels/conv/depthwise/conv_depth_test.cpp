@@ -117,6 +117,7 @@ TEST(ConvLarge, DepthwiseHalves) {
     }
   }
   check(make({1, 3, 22, 94}, 3, 5, 2, 2, 1, 3));      // rows and vectors twice
+  check(make({2, 19, 56, 56}, 19, 5, 2, 2, 1, 19));   // with AVX2 turned, in strips
   check(make({8, 48, 64, 128}, 48, 3, 2, 1, 1, 48));  // dx past the caches
 }
 

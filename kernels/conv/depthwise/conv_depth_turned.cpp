@@ -24,14 +24,20 @@ struct Turned {
   bool is_row = false;
 };
 
-// Pixels of a block, of which as few as can be are computed twice; 0 without a kernel. What is left
-// for the last block keeps the windows of those before within the row.
+// 5x5 two apart that halves planes. Wide registers do not have to turn it.
+bool is_halved(const ConvConfig& c) {
+  return !has_wide_registers() && is_two_apart(c, 5) && are_all(2, {c.top, c.left}) &&
+         c.height == 2 * c.out_h() && c.width == 2 * c.out_w();
+}
+
+// Results of a block, of which as few as can be are computed twice; 0 without a kernel. What is
+// left for the last block keeps the windows of those before within the row.
 int64_t columns_of(const ConvConfig& c) {
   constexpr int64_t kColumns[] = {7, 6, 5};  // of the manifest's kernels
   int64_t best = 0;
-  const auto blocks = [&](int64_t columns) { return ceil_div(c.width, columns); };
+  const auto blocks = [&](int64_t columns) { return ceil_div(c.out_w(), columns); };
   for (int64_t columns : kColumns) {
-    const int64_t left = c.width - (blocks(columns) - 1) * columns;
+    const int64_t left = c.out_w() - (blocks(columns) - 1) * columns;
     const bool fits = blocks(columns) > 1 && left >= c.kernel_w / 2;
     if (fits && (best == 0 || blocks(columns) * columns < blocks(best) * best)) best = columns;
   }
@@ -41,11 +47,12 @@ int64_t columns_of(const ConvConfig& c) {
 // Rows of a strip: a divisor of the height, of which the nearest caches keep what they see.
 int64_t rows_of(const ConvConfig& c, int64_t lanes) {
   constexpr int64_t kLeast = 4;  // or what lies around them is most of the work
+  const int64_t height = c.out_h();
   const auto fits = [&](int64_t rows) {
-    const int64_t seen = (rows + c.kernel_h - 1) * c.width;
-    return c.height % rows == 0 && rows * c.width >= lanes && seen + lanes <= kDepthTurnedPlaces;
+    const int64_t seen = ((rows - 1) * c.stride_h + c.kernel_h) * c.width;
+    return height % rows == 0 && rows * c.out_w() >= lanes && seen + lanes <= kDepthTurnedPlaces;
   };
-  for (int64_t rows = c.height; rows >= std::min(c.height, kLeast) && rows > 0; --rows) {
+  for (int64_t rows = height; rows >= std::min(height, kLeast) && rows > 0; --rows) {
     if (fits(rows)) return rows;
   }
   return 0;
@@ -56,14 +63,14 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
 Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
-  if (!(is_same(c, 5) || is_same(c, 7)) || c.in_channels != c.groups ||
+  if (!(is_same(c, 5) || is_same(c, 7) || is_halved(c)) || c.in_channels != c.groups ||
       c.out_channels != c.groups) {
     return turned;
   }
-  turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.width) > 0;
+  turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;
   if (has_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
-  turned.columns = turned.is_row ? c.width : columns_of(c);
+  turned.columns = turned.is_row ? c.out_w() : columns_of(c);
   if (turned.columns > 0) turned.rows = rows_of(c, turned.lanes);
   return turned;
 }
@@ -71,25 +78,26 @@ Turned turned(const ConvConfig& c, bool is_weight) {
 // Of a work-group, as long as there are work-groups for all.
 int64_t images_of(const ConvConfig& c, const Turned& of) {
   constexpr int64_t kGroups = 32;
-  const int64_t groups = ceil_div(c.groups, of.lanes) * (c.height / of.rows);
+  const int64_t groups = ceil_div(c.groups, of.lanes) * (c.out_h() / of.rows);
   return ceil_div(c.batch, std::clamp<int64_t>(ceil_div(kGroups, groups), 1, c.batch));
 }
 
 std::string kernel_of(const std::string& name, const ConvConfig& c, const Turned& of) {
-  return fmt::format("{}_{}_{}{}x{}", name, c.kernel_w, of.is_row ? "row_" : "", of.columns,
-                     of.lanes);
+  return fmt::format("{}_{}_{}{}x{}{}", name, c.kernel_w, of.is_row ? "row_" : "", of.columns,
+                     of.lanes, is_halved(c) ? "_halved" : "");
 }
 
 // Dense planes of so many elements, as (element, plane, 1, n).
 Operand lane_planes(uint32_t slot, const ConvConfig& c, int64_t batch, int64_t elements) {
   return dense_operand(slot, DType::kF32, {batch, 1, c.groups, elements});
 }
-Operand image_planes(uint32_t slot, const ConvConfig& c) {
-  return lane_planes(slot, c, c.batch, c.height * c.width);
+Operand image_planes(uint32_t slot, const ConvConfig& c, int64_t height, int64_t width) {
+  return lane_planes(slot, c, c.batch, height * width);
 }
 
 std::vector<HostArg> arguments(const ConvConfig& c, const Turned& of, uint32_t in) {
-  return {number(c.width), number(c.height), number(of.rows), image_planes(in, c)};
+  return {number(c.out_w()), number(c.out_h()), number(of.rows),
+          image_planes(in, c, c.height, c.width)};
 }
 
 // Of a block's pixels the places are a constant apart: one address for all of them.
@@ -103,7 +111,7 @@ SourceRules access_rules() {
 Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
   const EpilogueOperands terms{e, {c.groups}};
   const Turned of = turned(c, /*is_weight=*/false);
-  const int64_t strip = of.rows * c.width, strips = c.height / of.rows, plane = c.height * c.width;
+  const int64_t strip = of.rows * c.out_w(), strips = c.out_h() / of.rows, plane = strips * strip;
   std::vector<HostArg> args = arguments(c, of, 0);
   args.insert(args.end(), {number(images_of(c, of)), number(is_flipped),
                            lane_planes(1, c, 1, c.kernel_h * c.kernel_w)});
@@ -119,7 +127,13 @@ Plan plan(const ConvConfig& c, const ConvEpilogue& e, bool is_flipped) {
 
 }  // namespace
 
-bool is_turned(const ConvConfig& c) { return turned(c, /*is_weight=*/true).rows > 0; }
+bool is_turned(const ConvConfig& c) {
+  return c.stride_w == 1 && turned(c, /*is_weight=*/true).rows > 0;
+}
+
+bool is_turned_halved(const ConvConfig& c) {
+  return is_halved(c) && turned(c, /*is_weight=*/true).rows > 0;
+}
 
 bool turns_short_rows(const ConvConfig& c) { return c.width <= kLanes / 2 && is_turned(c); }
 
@@ -130,7 +144,7 @@ Plan plan_conv2d_input_grad_turned(const ConvConfig& c) { return plan(c, {}, tru
 Plan plan_conv2d_weight_grad_turned(const ConvConfig& c) {
   const Turned of = turned(c, /*is_weight=*/true);
   std::vector<HostArg> args = arguments(c, of, 1);
-  args.insert(args.end(), {image_planes(0, c), windows(2, c)});
+  args.insert(args.end(), {image_planes(0, c, c.out_h(), c.out_w()), windows(2, c)});
   Recorder recorder(access_rules());
   recorder.call(kernel_of("conv_depth_weight_turned", c, of), DeviceClass::kCpu, args);
   return recorder.finish();

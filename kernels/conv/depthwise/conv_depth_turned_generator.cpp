@@ -1,8 +1,9 @@
-// Depthwise convolutions of stride 1 between zeros half a window wide, on CPUs: as many planes as a
-// vector has lanes are turned (turned_pixels.h), so that what a tap sees lies a distance away,
-// whatever the width, and takes neither a shuffle nor a mask. That pays where windows are large.
+// Depthwise convolutions of stride 1 between zeros half a window wide, or of stride 2 that halve
+// planes, on CPUs: as many planes as a vector has lanes are turned (turned_pixels.h), so that what
+// a tap sees lies a distance away, whatever the width, and takes neither a shuffle nor a mask. That
+// pays where windows are large.
 //
-//   conv_depth_turned         y, or dx with flipped weights: the bits of conv_depth
+//   conv_depth_turned         y, or dx of stride 1 with flipped weights: the bits of conv_depth
 //   conv_depth_weight_turned  dw: sums over each strip of rows, added strip by strip
 //
 // A row is blocks of a few pixels, whose sums are registers; the last one moves inwards. It and the
@@ -28,6 +29,7 @@ class TurnedGenerator : public Generator<Derived> {
   GeneratorParam<int> window{"window", 5};       // rows and columns of it
   GeneratorParam<int> columns{"columns", 7};     // of a block: half a window or more
   GeneratorParam<bool> is_row{"is_row", false};  // which then is a row
+  GeneratorParam<int> stride{"stride", 1};       // 1 or 2
   GeneratorParam<int> lanes_of_vector{"lanes", 8};
 
  protected:
@@ -36,9 +38,10 @@ class TurnedGenerator : public Generator<Derived> {
   int taps() const { return side() * side(); }
   int reach() const { return side() / 2; }
   int block() const { return columns; }
+  int apart() const { return stride; }
 
-  // Of planes; the last block of several has `reach` pixels or more that are in no other. A strip's
-  // `rows` are a divisor of the height.
+  // Of planes of results; those of x are a stride times as wide and high. The last block of several
+  // has `reach` pixels or more that are in no other. A strip's `rows` are a divisor of the height.
   GeneratorInput<int> width{"width"}, height{"height"}, rows{"rows"};
   GeneratorInput<Buffer<float, 4>> in{"in"};  // (a plane's pixels, plane, 1, n)
   Var l{"l"}, g{"g"}, v{"v"}, t{"t"}, n{"n"};
@@ -62,15 +65,17 @@ class TurnedGenerator : public Generator<Derived> {
     if (of.is_first) return 0;
     return of.is_last ? width - block() : (b + 1) * block();
   }
-  // Whether column j of a block has the pixel that tap kx sees.
+  // The column of x that tap kx of result j of a block sees, from where the block's pixels begin.
+  Expr column_seen(const Expr& j, const Expr& kx) const { return j * apart() + kx - reach(); }
+  // Whether there is such a pixel.
   Expr sees(const Blocks& of, const Expr& j, const Expr& kx) const {
-    const Expr seen = j + kx - reach();
-    return (seen >= 0 || !of.is_first) && (seen < block() || !of.is_last);
+    const Expr seen = column_seen(j, kx);
+    return (seen >= 0 || !of.is_first) && (seen < block() * apart() || !of.is_last);
   }
   // Whether there is a row that row y of strip t sees through the window's row ky.
   Expr has_row(const Expr& y, const Expr& ky) {
-    const Expr row = t * rows + y + ky - reach();
-    return row >= 0 && row < height;
+    const Expr row = (t * rows + y) * apart() + ky - reach();
+    return row >= 0 && row < height * apart();
   }
 
   // planes of `turned`: lanes beyond the last one repeat it.
@@ -85,23 +90,30 @@ class TurnedGenerator : public Generator<Derived> {
     return unsafe_promise_clamped(pixel, 0, kDepthTurnedPlaces - 1);
   }
 
-  // turned(lane, 0, place, v, t, n) of strip t and as many rows around it as `beyond` says: pixel x
-  // of its row y at place (y + beyond) width + x.
+  // turned(lane, 0, place, v, t, n): of `count` rows of planes, `across` pixels wide, from row
+  // `first` on those that exist; pixel x of row first + y at place y across + x.
   template <class Planes>
-  void turn(TurnedPixels& turned, Planes& planes, int beyond, const Expr& next_image = {}) {
-    const Expr all = planes.dim(0).extent(), first = t * rows - beyond;
-    const Expr begin = max(first, 0) * width, end = min(first + rows + 2 * beyond, height) * width;
-    turned.define(source_of(planes, all), vectors((rows + 2 * beyond) * width), 1,
-                  kDepthTurnedPlaces,
+  void turn(TurnedPixels& turned, Planes& planes, const Expr& first, const Expr& count,
+            const Expr& across, const Expr& next_image) {
+    const Expr all = planes.dim(0).extent(), begin = max(first, 0) * across,
+               end = min((first + count) * across, all);
+    turned.define(source_of(planes, all), vectors(count * across), 1, kDepthTurnedPlaces,
                   [=](const Expr&) {
-                    const auto place = [=](const Expr& pixel) { return pixel - first * width; };
+                    const auto place = [=](const Expr& pixel) { return pixel - first * across; };
                     return TurnedPixels::Run{n, begin, end, all - lane_count(), place, next_image};
                   },
                   {v, t, n});
   }
-  // What row y of strip t sees at column x, `ky` rows after the first.
-  Expr seen(const Expr& y, const Expr& ky, const Expr& x, const Expr& n) {
-    return this->x.turned(l, 0, place((y + ky) * width + x), v, t, n);
+  // What strip t's windows see of x.
+  void turn_x(const Expr& next_image) {
+    turn(x, in, t * rows * apart() - reach(), (rows - 1) * apart() + side(), width * apart(),
+         next_image);
+  }
+  // What tap (kx, ky) of result j sees, of a block that begins at column `start` of row y.
+  Expr seen(const Expr& y, const Expr& ky, const Expr& start, const Expr& j, const Expr& kx,
+            const Expr& n) {
+    const Expr row = y * apart() + ky, column = start * apart() + column_seen(j, kx);
+    return this->x.turned(l, 0, place(row * (width * apart()) + column), v, t, n);
   }
 
   TurnedPixels x{"x"};
@@ -117,8 +129,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
 
   void generate() {
     // Small planes are soon done, and the next image's are far from these.
-    turn(x, in, reach(),
-         is_row ? unsafe_promise_clamped(n + 1, 0, in.dim(3).extent() - 1) : Expr());
+    turn_x(is_row ? unsafe_promise_clamped(n + 1, 0, in.dim(3).extent() - 1) : Expr());
     tap_weights.define(source_of(weights, taps()), vectors(taps()), 1, taps(),
                        [this](const Expr&) {
                          const auto place = [this](const Expr& tap) {
@@ -188,7 +199,7 @@ class ConvDepthTurned : public TurnedGenerator<ConvDepthTurned> {
     sum(l, j, s, y, v, t, n) = 0.0f;
     const Expr before = sum(l, j, s, y, v, t, n),
                weight = tap_weights.turned(l, 0, ky * side() + kx, v, t),
-               pixel = seen(y, ky, s + (j + kx - reach()), n);
+               pixel = seen(y, ky, s, j, kx, n);
     sum(l, j, s, y, v, t, n) = select(sees(of, j, kx), fma_f32(pixel, weight, before), before);
     const RDom part(0, block(), 0, rows, 0, of.count, "part_" + of.name);
     const Expr start = start_of(of, part.z);
@@ -215,8 +226,8 @@ class ConvDepthWeightTurned : public TurnedGenerator<ConvDepthWeightTurned> {
   void generate() {
     strips = RDom(0, height / rows, 0, in.dim(3).extent(), "strips");
     const Expr next = unsafe_promise_clamped(n + 1, 0, in.dim(3).extent() - 1);
-    turn(x, in, reach(), next);
-    turn(given, dy, 0, next);
+    turn_x(next);
+    turn(given, dy, t * rows, rows, width, next);
     sums(l, p, kx, ky, v, t, n) = 0.0f;
     for (const Blocks& of : all_blocks()) add_blocks(of);
     total(l, kx, ky, v) = 0.0f;
@@ -278,7 +289,7 @@ class ConvDepthWeightTurned : public TurnedGenerator<ConvDepthWeightTurned> {
     if (of.is_last && !of.is_first) {  // zero where the block before has been
       one = select(has_whole_blocks() || start + j >= (blocks() - 1) * block(), one, 0.0f);
     }
-    const Expr pixel = seen(y, ky, start + (j + kx - reach()), n),
+    const Expr pixel = seen(y, ky, start, j, kx, n),
                before = sums(l, j % copies(), kx, ky, v, t, n);
     sums(l, j % copies(), kx, ky, v, t, n) =
         select(sees(of, j, kx), fma_f32(pixel, one, before), before);

@@ -42,9 +42,13 @@ foreach(lanes 8 16)
         if(kernel STREQUAL conv_depth_turned AND "${window}x${lanes}" STREQUAL 5x16)
           continue()  # in blocks or pairs instead
         endif()
-        ballast_kernel(${kernel}_${window}_${row}x${lanes} CLASSES cpu WIDE GENERATOR ${kernel}
-                       PARAMS window=${window} columns=${columns} lanes=${lanes}
-                              is_row=${is_row})
+        set(name ${kernel}_${window}_${row}x${lanes})
+        set(params window=${window} columns=${columns} lanes=${lanes} is_row=${is_row})
+        ballast_kernel(${name} CLASSES cpu WIDE GENERATOR ${kernel} PARAMS ${params})
+        if("${window}x${lanes}" STREQUAL 5x8)  # of AVX2
+          ballast_kernel(${name}_halved CLASSES cpu WIDE GENERATOR ${kernel}
+                         PARAMS ${params} stride=2)
+        endif()
       endforeach()
     endforeach()
   endforeach()
