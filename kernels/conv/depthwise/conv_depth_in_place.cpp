@@ -97,9 +97,9 @@ bool is_halved_square(const ConvConfig& c) {
          std::count(std::begin(kSides), std::end(kSides), side) > 0 &&
          (has_wide_registers() || side <= kLanes / 2);
 }
-// Towards the weights: their sums are in registers.
+// Towards the weights: with narrow registers these planes are turned.
 bool has_halved_square_weights(const ConvConfig& c) {
-  return is_halved_square(c) && (has_wide_registers() || c.kernel_w == 3);
+  return has_wide_registers() && is_halved_square(c);
 }
 
 // 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that

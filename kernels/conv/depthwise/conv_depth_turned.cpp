@@ -24,10 +24,15 @@ struct Turned {
   bool is_row = false;
 };
 
-// 5x5 two apart that halves planes. Wide registers do not have to turn it.
-bool is_halved(const ConvConfig& c) {
-  return !has_wide_registers() && is_two_apart(c, 5) && are_all(2, {c.top, c.left}) &&
-         c.height == 2 * c.out_h() && c.width == 2 * c.out_w();
+// Two apart, where planes are halved. Wide registers do not have to turn them.
+bool is_halved(const ConvConfig& c, int64_t window) {
+  return !has_wide_registers() && is_two_apart(c, window) &&
+         are_all(window / 2, {c.top, c.left}) && c.height == 2 * c.out_h() &&
+         c.width == 2 * c.out_w();
+}
+// 3x3 of which the manifest has kernels, towards the weights.
+bool is_halved_to_square(const ConvConfig& c) {
+  return is_halved(c, 3) && c.out_h() == c.out_w() && (c.out_w() == 7 || c.out_w() == 8);
 }
 
 // Results of a block, of which as few as can be are computed twice; 0 without a kernel. What is
@@ -63,10 +68,9 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
 Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
-  if (!(is_same(c, 5) || is_same(c, 7) || is_halved(c)) || c.in_channels != c.groups ||
-      c.out_channels != c.groups) {
-    return turned;
-  }
+  const bool has_kernel = is_same(c, 5) || is_same(c, 7) || is_halved(c, 5) ||
+                          (is_weight && is_halved_to_square(c));
+  if (!has_kernel || c.in_channels != c.groups || c.out_channels != c.groups) return turned;
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;
   if (has_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
@@ -84,7 +88,7 @@ int64_t images_of(const ConvConfig& c, const Turned& of) {
 
 std::string kernel_of(const std::string& name, const ConvConfig& c, const Turned& of) {
   return fmt::format("{}_{}_{}{}x{}{}", name, c.kernel_w, of.is_row ? "row_" : "", of.columns,
-                     of.lanes, is_halved(c) ? "_halved" : "");
+                     of.lanes, c.stride_w == 2 ? "_halved" : "");
 }
 
 // Dense planes of so many elements, as (element, plane, 1, n).
@@ -132,7 +136,10 @@ bool is_turned(const ConvConfig& c) {
 }
 
 bool is_turned_halved(const ConvConfig& c) {
-  return is_halved(c) && turned(c, /*is_weight=*/true).rows > 0;
+  return c.stride_w == 2 && turned(c, /*is_weight=*/false).rows > 0;
+}
+bool is_turned_halved_weight_grad(const ConvConfig& c) {
+  return c.stride_w == 2 && turned(c, /*is_weight=*/true).rows > 0;
 }
 
 bool turns_short_rows(const ConvConfig& c) { return c.width <= kLanes / 2 && is_turned(c); }
