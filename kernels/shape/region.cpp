@@ -224,9 +224,10 @@ bool is_streamed(const Move& move, Sides sides) {
     is_aligned = is_aligned && ((d == 1 && joins) || move.to.strides[d] % kLanes == 0);
     bytes *= move.extents[d];
   }
-  // Rows of the result that lie a page apart would share their sets of the near caches.
+  // Rows of the result that lie a page apart would share their sets of the near caches, which hold
+  // the two to four of few channels.
   constexpr int64_t kPage = 1024;
-  const bool shares_sets = move.to.strides[1] % kPage == 0;
+  const bool shares_sets = sides.p == sides.q && move.to.strides[1] % kPage == 0;
   return is_aligned &&
          bytes >= static_cast<uint64_t>(shares_sets ? kStreamedBytes : streamed_move_bytes());
 }
