@@ -71,6 +71,7 @@ class ConvWinogradDeep : public WinogradGenerator<ConvWinogradDeep> {
 
   void schedule() {
     set_mins(in, out, weights);
+    in.dim(1).set_stride(kLanes);  // or each tile of a register tile has an address of its own
     epilogue.set_layouts();
     schedule_results(kWinogradDeepTiles);
 
