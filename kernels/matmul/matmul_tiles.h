@@ -157,7 +157,8 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
         .bound_extent(v, vectors)
         .bound_extent(y, rows);
     if (is_one_row()) {
-      // Within its one tile: compilers load what all steps of a panel read before a loop over tiles.
+      // Within its one tile: compilers load what all steps of a panel read before a loop over
+      // tiles.
       unroll_steps(product.update(0), {l, v, y, k.x, p, t, k.y, z0, z1, z2});
       product.update(0).unroll(k.x);
     } else {

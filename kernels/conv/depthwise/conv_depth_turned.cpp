@@ -26,9 +26,8 @@ struct Turned {
 
 // Two apart, where planes are halved. Wide registers do not have to turn them.
 bool is_halved(const ConvConfig& c, int64_t window) {
-  return !has_wide_registers() && is_two_apart(c, window) &&
-         are_all(window / 2, {c.top, c.left}) && c.height == 2 * c.out_h() &&
-         c.width == 2 * c.out_w();
+  return !has_wide_registers() && is_two_apart(c, window) && are_all(window / 2, {c.top, c.left}) &&
+         c.height == 2 * c.out_h() && c.width == 2 * c.out_w();
 }
 // 3x3 of which the manifest has kernels, towards the weights.
 bool is_halved_to_square(const ConvConfig& c) {
@@ -68,8 +67,8 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
 Turned turned(const ConvConfig& c, bool is_weight) {
   constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
-  const bool has_kernel = is_same(c, 5) || is_same(c, 7) || is_halved(c, 5) ||
-                          (is_weight && is_halved_to_square(c));
+  const bool has_kernel =
+      is_same(c, 5) || is_same(c, 7) || is_halved(c, 5) || (is_weight && is_halved_to_square(c));
   if (!has_kernel || c.in_channels != c.groups || c.out_channels != c.groups) return turned;
   turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;

@@ -79,8 +79,8 @@ bool is_picked_input_grad(const ConvConfig& c) { return are_some_pixels(c); }
 // Tiles read one pixel of x after the other, of every other one but half of each line. On an
 // Emerald Rapids 1024 to 2048 channels of 8x14x14 went from 9.4 to 6.3 ms, 512 to 1024 of 28x28
 // from 7.5 to 6.5, 128 to 256 from 0.57 to 0.53; with larger planes copying costs as much, or a
-// sixth more. With AVX2, where more tiles of fewer channels each read x, it gains of any: on a Zen 3
-// 256 to 512 of 8x56x56 23 to 12.5 ms, 1024 to 2048 of 14x14 19 to 12, 64 to 128 of 56x56 1.3 to
+// sixth more. With AVX2, where more tiles of fewer channels each read x, it gains of any: on a Zen
+// 3 256 to 512 of 8x56x56 23 to 12.5 ms, 1024 to 2048 of 14x14 19 to 12, 64 to 128 of 56x56 1.3 to
 // 0.8.
 bool is_picked_weight_grad(const ConvConfig& c) {
   constexpr int64_t kMostPixels = 256;
