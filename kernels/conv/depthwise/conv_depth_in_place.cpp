@@ -77,23 +77,20 @@ bool has_square_weights(const ConvConfig& c) {
 }
 
 // For conv_depth_halves.
-bool halves_planes(const ConvConfig& c, int64_t window, int64_t lanes) {
-  return is_two_apart(c, window) && are_all(window / 2, {c.top, c.left}) &&
-         are_all(0, {c.height % 2, c.width % 2}) && c.out_h() == c.height / 2 &&
-         c.out_w() == c.width / 2 && c.out_h() >= kDepthRows && c.out_w() >= lanes;
+bool halves_rows(const ConvConfig& c, int64_t window, int64_t lanes) {
+  return halves_planes(c, window) && c.out_h() >= kDepthRows && c.out_w() >= lanes;
 }
-bool is_halved(const ConvConfig& c) { return halves_planes(c, 3, kLanes / 2); }
+bool is_halved(const ConvConfig& c) { return halves_rows(c, 3, kLanes / 2); }
 bool is_5x5_halved(const ConvConfig& c) {
-  return has_wide_registers() && halves_planes(c, 5, kLanes);
+  return has_wide_registers() && halves_rows(c, 5, kLanes);
 }
 
 // For conv_depth_steps: of sides of results of which the manifest has kernels, a row of which is a
 // register.
 bool is_halved_square(const ConvConfig& c) {
   constexpr int64_t kSides[] = {7, 8, 10, 12, 14, 16};
-  const int64_t side = c.out_w(), reach = c.kernel_w / 2;
-  return (is_two_apart(c, 3) || is_two_apart(c, 5)) && are_all(reach, {c.top, c.left}) &&
-         are_all(2 * side, {c.height, c.width}) && c.out_h() == side &&
+  const int64_t side = c.out_w();
+  return (halves_planes(c, 3) || halves_planes(c, 5)) && c.out_h() == side &&
          std::count(std::begin(kSides), std::end(kSides), side) > 0 &&
          (has_wide_registers() || side <= kLanes / 2);
 }

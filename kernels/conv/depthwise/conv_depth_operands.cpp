@@ -25,6 +25,11 @@ bool is_two_apart(const ConvConfig& c, int64_t window) {
          are_all(1, {c.dilation_h, c.dilation_w});
 }
 
+bool halves_planes(const ConvConfig& c, int64_t window) {
+  return is_two_apart(c, window) && are_all(window / 2, {c.top, c.left}) &&
+         c.height == 2 * c.out_h() && c.width == 2 * c.out_w();
+}
+
 int64_t planes_of_group(const ConvConfig& c, int64_t blocks) {
   constexpr int64_t kMost = 64, kGroups = 32;
   const int64_t all = c.batch * c.groups * blocks;

@@ -19,6 +19,8 @@ bool has_one_channel(const ConvConfig& c);  // to a group, of x
 // A square window with strides of 2 and without dilation, of one channel of x and one of y to a
 // group.
 bool is_two_apart(const ConvConfig& c, int64_t window);
+// The same behind half a window of zeros, of planes of even extents that it halves.
+bool halves_planes(const ConvConfig& c, int64_t window);
 
 // How many planes a work-group takes one after the other, of which each is `blocks` of its own: a
 // divisor of the channels that leaves enough groups to share.

@@ -24,14 +24,18 @@ struct Turned {
   bool is_row = false;
 };
 
-// Two apart, where planes are halved. Wide registers do not have to turn them.
-bool is_halved(const ConvConfig& c, int64_t window) {
-  return !has_wide_registers() && is_two_apart(c, window) && are_all(window / 2, {c.top, c.left}) &&
-         c.height == 2 * c.out_h() && c.width == 2 * c.out_w();
+// Whether a row of results is one block.
+bool is_one_block(const ConvConfig& c) {
+  constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
+  return std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
 }
-// 3x3 of which the manifest has kernels, towards the weights.
-bool is_halved_to_square(const ConvConfig& c) {
-  return is_halved(c, 3) && c.out_h() == c.out_w() && (c.out_w() == 7 || c.out_w() == 8);
+
+// Two apart, 5x5 or towards the weights 3x3 to squares of such rows. Wide registers do not have to
+// turn them.
+bool is_turned_in_halves(const ConvConfig& c, bool is_weight) {
+  if (has_wide_registers()) return false;
+  const bool is_square = is_one_block(c) && c.out_h() == c.out_w();
+  return halves_planes(c, 5) || (is_weight && is_square && halves_planes(c, 3));
 }
 
 // Results of a block, of which as few as can be are computed twice; 0 without a kernel. What is
@@ -65,12 +69,10 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
 // Sixteen planes are taken where a register holds them; of 5x5 towards the weights alone, as y and
 // dx have blocks or pairs in registers instead.
 Turned turned(const ConvConfig& c, bool is_weight) {
-  constexpr int64_t kRows[] = {7, 8};  // of the manifest's kernels
   Turned turned;
-  const bool has_kernel =
-      is_same(c, 5) || is_same(c, 7) || is_halved(c, 5) || (is_weight && is_halved_to_square(c));
+  const bool has_kernel = is_same(c, 5) || is_same(c, 7) || is_turned_in_halves(c, is_weight);
   if (!has_kernel || c.in_channels != c.groups || c.out_channels != c.groups) return turned;
-  turned.is_row = std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
+  turned.is_row = is_one_block(c);
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;
   if (has_wide_registers() && has_wide_kernel) turned.lanes = kLanes;
   turned.columns = turned.is_row ? c.out_w() : columns_of(c);
