@@ -34,6 +34,10 @@ class MatmulKernel : public Halide::Generator<Derived> {
   using Ask = std::function<Halide::Expr(const Halide::Expr& value,
                                          const std::vector<Halide::Expr>& place)>;
   Ask ask;
+  // With it, in matmul_tiles whose stores are dense: what the chain reads at `place` that is to be
+  // kept beside the sums, as their Func's further values.
+  using Keep = std::function<std::vector<Halide::Expr>(const std::vector<Halide::Expr>& place)>;
+  Keep keep;
 
  protected:
   Halide::Var l{"l"}, v{"v"}, x{"x"}, y{"y"}, p{"p"}, t{"t"};

@@ -52,7 +52,11 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
     const std::vector<Expr> at = std::vector<Expr>{l, v, y} + which;
     Func product("product"), staged("staged");
     chunks ? sum_in_chunks(product, at) : sum(product, at);
-    staged(at) = product(at);
+    std::vector<Expr> values = {product(at)};
+    if (keep && dense_store) {
+      for (const Expr& value : keep(place_in_c())) values.push_back(value);
+    }
+    staged(at) = Halide::Tuple(values);
     Func result = plain ? product : staged, lane_bias;
     if (chain) {
       result = chain(staged, {l, v, y, p, t, z0, z1, z2}, place_in_c());
