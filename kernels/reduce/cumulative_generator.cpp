@@ -74,6 +74,70 @@ class CumulativeSum : public Generator<CumulativeSum> {
   Var x{"x"}, r{"r"}, o{"o"};
 };
 
+// in(x, r, o) along r, `rows` at a time: vectors of 16 of x are summed in registers, and only the
+// last of these rows is read again. Read row by row, results wait where rows are whole pages apart:
+// CPUs take the next row's read for one of what was just written. Strips are as above, `done` and
+// the last rows as below.
+class CumulativeColumns : public Generator<CumulativeColumns> {
+ public:
+  GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<std::string> dtype{"dtype", "f32"};
+  GeneratorParam<int> rows{"rows", 4};
+  Input<Buffer<>> in{"in", 3}, done{"done", 3};
+  Input<int> is_exclusive{"is_exclusive"}, is_reverse{"is_reverse"};
+  Input<int> chunk{"chunk"};
+  Output<Buffer<>> out{"out", 3};
+
+  void configure() {
+    for (auto* buffer : {&in, &done}) buffer->set_type(storage_type(dtype_named(dtype)));
+    out.set_type(storage_type(dtype_named(dtype)));
+  }
+
+  void generate() {
+    // Algorithm.
+    const Expr width = in.dim(0).extent(), length = in.dim(1).extent();
+    const Expr zero = Internal::make_zero(in.type());
+    const Expr way = select(is_reverse != 0, -1, 1);
+    // Row i of those from `first` on, in the order of the sums.
+    const auto row = [&](const Expr& i) { return first + way * i; };
+    const Expr before = first - way, place = clamp(before, 0, length - 1);
+    const Expr sum = done(at + l, place, o);
+    const Expr carried = select(is_exclusive != 0, strict_float(sum + in(at + l, place, o)), sum);
+    RDom steps(0, rows, "steps");
+    total(l, r, at, first, o) = undef(in.type());
+    total(l, 0, at, first, o) = select(before == place, carried, zero);
+    total(l, steps + 1, at, first, o) =
+        strict_float(total(l, steps, at, first, o) + in(at + l, row(steps), o));
+    const Expr vectors = (width + kLanes - 1) / kLanes, strips = (vectors + chunk - 1) / chunk;
+    RDom all({{0, kLanes}, {0, rows}, {0, chunk}, {0, (length + rows - 1) / rows}, {0, strips}},
+             "all");
+    const Expr number = all[4] * chunk + all[2];
+    all.where(number < vectors);
+    const Expr forward = min(all[3] * rows, length - rows);
+    const Expr start = select(is_reverse != 0, length - 1 - forward, forward);
+    const Expr x = min(number * kLanes, width - kLanes), to = start + way * all[1];
+    out(l, r, o) = undef(in.type());
+    out(x + all[0], to, o) = select(is_exclusive != 0, total(all[0], all[1], x, start, o),
+                                    total(all[0], all[1] + 1, x, start, o));
+
+    // Schedule.
+    set_mins(in, done, out);
+    Stage update = Func(out).update();
+    update.allow_race_conditions().gpu_blocks(all[4], o).never_partition_all();
+    update.vectorize(all[0]).unroll(all[1]);
+    update.specialize(is_exclusive == 0 && is_reverse == 0);
+    total.compute_at(Func(out), all[2]).store_in(MemoryType::Register);
+    total.bound_extent(l, kLanes).bound_extent(at, 1).bound_extent(first, 1).bound_extent(o, 1);
+    total.vectorize(l).unroll(r);
+    total.update(0).vectorize(l);
+    total.update(1).vectorize(l).unroll(steps);
+  }
+
+ private:
+  Var l{"l"}, r{"r"}, at{"at"}, first{"first"}, o{"o"};
+  Func total{"total"};
+};
+
 // in(k, row) along k, 16 rows at a time: blocks of 16 x 16 are transposed in registers, summed by
 // vectors of 16 rows and transposed back. `done` is the result's own buffer, of which a block reads
 // what the one before it wrote. The last block of a row moves inwards and repeats a part of its
@@ -159,4 +223,5 @@ class CumulativeRows : public Generator<CumulativeRows> {
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::CumulativeSum, cumsum)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::CumulativeColumns, cumsum_columns)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::CumulativeRows, cumsum_rows)

@@ -24,7 +24,10 @@ foreach(dtype f32 i32 i64)
   ballast_kernel(cumsum_${dtype} GENERATOR cumsum PARAMS dtype=${dtype})
 endforeach()
 foreach(dtype f32 i32)
-  ballast_kernel(cumsum_rows_${dtype} GENERATOR cumsum_rows CLASSES cpu PARAMS dtype=${dtype})
+  foreach(shape rows columns)
+    ballast_kernel(cumsum_${shape}_${dtype} GENERATOR cumsum_${shape} CLASSES cpu
+                   PARAMS dtype=${dtype})
+  endforeach()
 endforeach()
 # Tiles of long lines.
 foreach(dtype f32 i32 i64)
