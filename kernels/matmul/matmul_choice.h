@@ -19,10 +19,10 @@ constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last l
 // The most steps of k in a kernel that packs its panels itself; the most, and the fewest, where it
 // copies them: rows of fewer do as they are.
 constexpr int64_t kMatmulPackedSteps = 256, kMatmulCopiedSteps = 4096, kMatmulLeastCopied = 48;
-// Where k passes in chunks: the steps of one, with one row of A too, and the most tiles of rows and
-// panels of a group.
-constexpr int64_t kMatmulChunk = 64, kMatmulRowChunk = 8, kMatmulChunkTiles = 22,
-                  kMatmulChunkPanels = 8;
+// Where k passes in chunks: the steps of one and the most tiles of rows and panels of a group; the
+// steps and panels with one row of A.
+constexpr int64_t kMatmulChunk = 64, kMatmulChunkTiles = 22, kMatmulChunkPanels = 8;
+constexpr int64_t kMatmulRowChunk = 8, kMatmulRowPanels = 32;
 constexpr int64_t kMatmulStripPanels = 8;  // the most of a group that takes all of k for each
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are

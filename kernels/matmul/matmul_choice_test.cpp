@@ -221,6 +221,7 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
                                                                    {61, 67, 53},
                                                                    {3000, 2000, 1000},
                                                                    {100000, 64, 64},
+                                                                   {1, 4096, 1024},
                                                                    {7, 100000, 9}}) {
     MatmulConfig c{m, n, k};
     c.batch = {{7, m * k, k * n, m * n}};
@@ -230,7 +231,8 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
       const bool has_chunks = choice.tile->has(kMatmulChunks);
-      const int64_t most = has_chunks              ? kMatmulChunkPanels
+      const bool has_one_row = choice.tile->rows == 1;
+      const int64_t most = has_chunks ? (has_one_row ? kMatmulRowPanels : kMatmulChunkPanels)
                            : choice.takes_strips() ? kMatmulStripPanels
                                                    : 1;
       EXPECT_LE(choice.panels_per_group, most) << choice.tile->name;

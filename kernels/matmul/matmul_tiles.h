@@ -154,8 +154,9 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   void schedule_chunks(Func product, Func staged, const std::vector<Var>& which) {
     product.compute_at(out, z1).store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
-    product.bound_storage(t, static_cast<int>(kMatmulChunkTiles))
-        .bound_storage(p, static_cast<int>(kMatmulChunkPanels))
+    const int64_t most_panels = is_one_row() ? kMatmulRowPanels : kMatmulChunkPanels;
+    product.bound_storage(t, is_one_row() ? 1 : static_cast<int>(kMatmulChunkTiles))
+        .bound_storage(p, static_cast<int>(most_panels))
         .reorder_storage(l, v, y, t, p, z0, z1, z2)
         .bound_extent(l, lanes)
         .bound_extent(v, vectors)
