@@ -29,6 +29,7 @@ constexpr MatmulTile kTiles[] = {
      kMatmulPlain | kMatmulColumns | kMatmulPacking | kMatmulCopying, 1.5},
     {"4x24", 4, 3, MatmulStore::kLanes,
      kMatmulPlain | kMatmulColumns | kMatmulPacking | kMatmulCopying, 1.47, 4, 8},
+    {"4x24_chunks", 4, 3, MatmulStore::kLanes, kMatmulChunks, 1.47, 4, 8},
     {"16x32_turned", 16, 2, MatmulStore::kRows, 0, 1.03, 8},
     {"16x16_turned", 16, 1, MatmulStore::kRows, 0, 1.56, 4},
     {"16x16_short", 16, 1, MatmulStore::kShortRows, 0, 1.1, 8},
@@ -233,6 +234,11 @@ bool takes_bias(const MatmulTile& tile, bool swapped) {
   return swapped != (tile.store == MatmulStore::kShortRows);
 }
 
+bool takes_rows(const MatmulTile& tile, int64_t rows) {
+  const MatmulChunks most = tile.chunks();
+  return !tile.has(kMatmulChunks) || !most.in_runs || rows <= most.tiles * tile.rows;
+}
+
 MatmulPack packing_of(const MatmulSide& side, const MatmulTile& tile) {
   if (has_whole_panels(side, tile)) return MatmulPack::kRows;
   return side.k_stride == 1 ? MatmulPack::kColumns : MatmulPack::kElements;
@@ -300,7 +306,7 @@ std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProb
       if (!takes_bias(tile, swapped)) continue;
       if (tile.is_for_narrow_registers() && has_wide_registers()) continue;
       if (!can_store(p, c)) continue;
-      if (tile.rows == 1 && p.rows(c).extent > 1) continue;
+      if (!takes_rows(tile, p.rows(c).extent)) continue;
       for (MatmulPack pack : {MatmulPack::kNone, packing_of(lanes, tile)}) {
         c.pack = pack;
         if (pack == MatmulPack::kNone && !can_read_directly(lanes, tile)) continue;

@@ -19,10 +19,18 @@ constexpr int64_t kMatmulNarrowRows = 12;  // of the tile for a product's last l
 // The most steps of k in a kernel that packs its panels itself; the most, and the fewest, where it
 // copies them: rows of fewer do as they are.
 constexpr int64_t kMatmulPackedSteps = 256, kMatmulCopiedSteps = 4096, kMatmulLeastCopied = 48;
-// Where k passes in chunks: the steps of one and the most tiles of rows and panels of a group; the
-// steps and panels with one row of A.
-constexpr int64_t kMatmulChunk = 64, kMatmulChunkTiles = 22, kMatmulChunkPanels = 8;
-constexpr int64_t kMatmulRowChunk = 8, kMatmulRowPanels = 32;
+// Where k passes in chunks: the steps of one, and the most tiles of rows and panels of a group. One
+// group has all rows `in_runs`: it reads long runs of B's rows, which CPUs fetch of themselves.
+struct MatmulChunks {
+  int64_t steps, tiles, panels;
+  bool in_runs;
+};
+// Of a tile of so many rows, in vectors of so many lanes.
+constexpr MatmulChunks matmul_chunks(int64_t rows, int64_t vector_lanes) {
+  if (rows == 1) return {8, 1, 32, true};
+  return vector_lanes < kMatmulLanes ? MatmulChunks{16, 2, 48, true}
+                                     : MatmulChunks{64, 22, 8, false};
+}
 constexpr int64_t kMatmulStripPanels = 8;  // the most of a group that takes all of k for each
 
 // One operand: `extent` rows of A (or columns of B), each a vector over k. Batch dimensions are
@@ -74,6 +82,7 @@ struct MatmulTile {
   // Not blocks, and not vectors and dot products below.
   bool has_panels() const { return rows * vectors > 1 && !is_block(); }
   bool has(MatmulVariant variant) const { return (variants & variant) != 0; }
+  MatmulChunks chunks() const { return matmul_chunks(rows, vector_lanes); }
 };
 
 enum class MatmulPack { kNone, kRows, kColumns, kElements };

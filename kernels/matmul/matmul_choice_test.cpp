@@ -77,6 +77,7 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {31, 16, 6},
                                                                    {70, 50, 21},
                                                                    {1, 300, 19},
+                                                                   {7, 100, 37},
                                                                    {29, 70, 48},
                                                                    {40, 53, 256},
                                                                    {70, 130, 70},
@@ -96,37 +97,50 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     expect_all_agree(columns, tiles);
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",         "12x32",        "8x48",
-                                     "6x16",         "4x24",         "1x64_chunks",
-                                     "16x32_turned", "16x16_turned", "6x64_strided",
-                                     "6x16_strided", "16x16_short",  "16x16_short_narrow",
-                                     "6x64_chunks",  "vector",       "6x64_chunks_strided"};
+  const std::set<std::string> all = {"6x64",
+                                     "12x32",
+                                     "8x48",
+                                     "6x16",
+                                     "4x24",
+                                     "1x64_chunks",
+                                     "4x24_chunks",
+                                     "16x32_turned",
+                                     "16x16_turned",
+                                     "6x64_strided",
+                                     "6x16_strided",
+                                     "16x16_short",
+                                     "16x16_short_narrow",
+                                     "6x64_chunks",
+                                     "vector",
+                                     "6x64_chunks_strided"};
   EXPECT_EQ(tiles, all);
 }
 
 // However many tiles and panels a group has; the last ones have fewer.
 TEST(MatmulChoice, GroupsOfAnySizeGiveTheSameBits) {
   const RegistersScope narrow(kNarrowRegisters);  // has all tiles
-  const int64_t m = is_simulated() ? 7 : 20, n = is_simulated() ? 70 : 200,
-                k = 2 * kMatmulChunk + (is_simulated() ? 1 : 7);
+  constexpr int64_t kLongestChunk = 64;
+  const int64_t n = is_simulated() ? 70 : 200, k = 2 * kLongestChunk + (is_simulated() ? 1 : 7);
   std::set<std::string> tiles;
-  for (const bool swapped : {false, true}) {
+  for (const auto& [m, swapped] : std::vector<std::pair<int64_t, bool>>{
+           {is_simulated() ? 7 : 20, false}, {is_simulated() ? 7 : 20, true}, {8, false}}) {
     MatmulConfig c{swapped ? n : m, swapped ? m : n, k, swapped};
     c.batch = {{2, c.m * k, k * c.n, m * n}};
     c.has_bias = true;
     const std::vector<HostTensor> inputs = inputs_of(c, 2);
     const std::vector<MatmulChoice> choices = choices_of(c);
+    const TensorType type{DType::kF32, {2 * m * n}};
     const auto run = [&](const MatmulChoice& choice) {
-      const TensorType type{DType::kF32, {2 * m * n}};
       return run_plan(plan_matmul_as(DeviceClass::kCpu, c, choice), inputs, type).bytes;
     };
     const std::vector<uint8_t> expected = run(choices.front());
     for (MatmulChoice choice : choices) {
       if (choice.tile == nullptr || !choice.takes_strips()) continue;
       tiles.insert(choice.tile->name);
+      const int64_t most = choice.tile->has(kMatmulChunks) ? choice.tile->chunks().tiles : 4;
       for (const int64_t rows : is_simulated() ? Shape{2} : Shape{1, 3, 4}) {
         for (const int64_t panels : is_simulated() ? Shape{1, 3} : Shape{1, 3, 5}) {
-          choice.tiles_per_group = rows, choice.panels_per_group = panels;
+          choice.tiles_per_group = std::min(rows, most), choice.panels_per_group = panels;
           EXPECT_TRUE(run(choice) == expected)
               << choice.tile->name << " " << rows << " tiles of " << panels << " panels";
         }
@@ -134,8 +148,9 @@ TEST(MatmulChoice, GroupsOfAnySizeGiveTheSameBits) {
     }
   }
   if (is_simulated()) return;
-  EXPECT_EQ(tiles, (std::set<std::string>{"6x64", "12x32", "8x48", "6x16", "4x24", "6x64_chunks",
-                                          "6x64_chunks_strided", "6x64_strided", "6x16_strided"}));
+  EXPECT_EQ(tiles, (std::set<std::string>{"6x64", "12x32", "8x48", "6x16", "4x24", "4x24_chunks",
+                                          "6x64_chunks", "6x64_chunks_strided", "6x64_strided",
+                                          "6x16_strided"}));
 }
 
 // Vectors of B that lie where its rows do pass their ends, the last ones B's.
@@ -231,12 +246,11 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
       const bool has_chunks = choice.tile->has(kMatmulChunks);
-      const bool has_one_row = choice.tile->rows == 1;
-      const int64_t most = has_chunks ? (has_one_row ? kMatmulRowPanels : kMatmulChunkPanels)
+      const int64_t most = has_chunks              ? choice.tile->chunks().panels
                            : choice.takes_strips() ? kMatmulStripPanels
                                                    : 1;
       EXPECT_LE(choice.panels_per_group, most) << choice.tile->name;
-      EXPECT_TRUE(!has_chunks || choice.tiles_per_group <= kMatmulChunkTiles);
+      EXPECT_TRUE(!has_chunks || choice.tiles_per_group <= choice.tile->chunks().tiles);
     }
   }
 }

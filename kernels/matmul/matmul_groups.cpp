@@ -101,6 +101,7 @@ int64_t most_panels(const MatmulProblem& p, const MatmulChoice& c) {
 
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   constexpr int64_t kCachedFloats = 512 * 1024, kMostGroups = 32;
+  constexpr int64_t kFewTiles = 22;
   // A panel is read once per group, from afar where others pass meanwhile.
   constexpr double kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1, kCopiedPanelNs = 0.2,
                    kScatteredPanelNs = 0.6;
@@ -113,8 +114,7 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
   // A group's rows of A stay in the second cache.
   const int64_t most = std::max<int64_t>(kCachedFloats / (c.tile->rows * p.k), 1);
   const bool is_far = p.lanes(c).extent * p.k > kNearFloats;
-  const double far =
-      is_scattered(p, c) && row_tiles <= kMatmulChunkTiles ? kScatteredPanelNs : kFarPanelNs;
+  const double far = is_scattered(p, c) && row_tiles <= kFewTiles ? kScatteredPanelNs : kFarPanelNs;
   const double panel = !packs_in_groups(p, c)           ? (is_far ? far : kPanelNs)
                        : c.pack == MatmulPack::kColumns ? kPackedPanelNs
                                                         : kCopiedPanelNs;
@@ -138,23 +138,28 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
 }
 
 Grouping group_chunks(const MatmulProblem& p, const MatmulChoice& c, double tile) {
+  const MatmulChunks most = c.tile->chunks();
   // An element of B, all once; one row of A takes no longer than that.
-  const double read = c.tile->rows == 1 ? 0 : has_wide_units() ? 0.25 : 0.1;
+  const bool is_far = p.lanes(c).extent * p.k > kNearFloats;
+  const double read = c.tile->rows == 1        ? 0
+                      : most.in_runs && is_far ? 0.07
+                      : most.in_runs           ? 0.12
+                      : has_wide_units()       ? 0.25
+                                               : 0.1;
   const auto inner = static_cast<double>(p.batch[1] * p.batch[2]);
   const int64_t row_tiles = ceil_div(p.rows(c).extent, c.tile->rows),
                 panels = ceil_div(p.lanes(c).extent, c.tile->lanes());
-  const int64_t tiles = ceil_div(row_tiles, ceil_div(row_tiles, kMatmulChunkTiles));
-  const bool is_far_row = c.tile->rows == 1 && p.lanes(c).extent * p.k > kNearFloats;
-  const int64_t most = c.tile->rows == 1 ? kMatmulRowPanels : kMatmulChunkPanels;
+  const int64_t tiles = ceil_div(row_tiles, ceil_div(row_tiles, most.tiles));
   double least = 0;
   Grouping best;
-  for (int64_t of_strip = 1; of_strip <= std::min(panels, most); ++of_strip) {
+  for (int64_t of_strip = 1; of_strip <= std::min(panels, most.panels); ++of_strip) {
     const double group = kGroupNs + c.tile->lanes() * of_strip * p.k * read * inner;
     const SharedGroups groups(in_strips(row_tiles, panels, of_strip, p.batch[0]), tiles,
                               2 * tile * of_strip * inner, group);
-    // B's rows are read in runs of a strip. What the CPU fetches of itself ends with one, so that
-    // 1024x4096 took 0.54 ms panel by panel, 0.30 by eight and 0.22 by sixteen (Zen 3).
-    const double ns = groups.mean_ns(), by_runs = is_far_row ? ns * (1 + 4.0 / (2 + of_strip)) : ns;
+    // The longer its runs the faster is B: 1x1024 by 1024x4096 took 0.54 ms panel by panel, 0.30 by
+    // eight and 0.22 by sixteen (Zen 3).
+    const double ns = groups.mean_ns(),
+                 by_runs = most.in_runs && is_far ? ns * (1 + 4.0 / (2 + of_strip)) : ns;
     if (best.tiles > 0 && by_runs >= least) continue;
     best = {tiles, of_strip, ns};
     least = by_runs;

@@ -141,7 +141,7 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
  private:
   // The sums of all of a group's tiles, on the stack, while k passes in chunks.
   void sum_in_chunks(Func product, const std::vector<Expr>& at) {
-    const int chunk = is_one_row() ? kMatmulRowChunk : kMatmulChunk;
+    const int chunk = static_cast<int>(matmul_chunks(rows, lanes).steps);
     const Expr steps = a.dim(0).extent(), chunks_of_k = steps / chunk;
     k = RDom({{0, chunk}, {0, chunks_of_k}}, "k");
     rest = RDom(0, steps % chunk, "rest");
@@ -154,10 +154,10 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   void schedule_chunks(Func product, Func staged, const std::vector<Var>& which) {
     product.compute_at(out, z1).store_in(MemoryType::Stack).vectorize(l).unroll(v).unroll(y);
-    const int64_t most_panels = is_one_row() ? kMatmulRowPanels : kMatmulChunkPanels;
-    product.bound_storage(t, is_one_row() ? 1 : static_cast<int>(kMatmulChunkTiles))
-        .bound_storage(p, static_cast<int>(most_panels))
-        .reorder_storage(l, v, y, t, p, z0, z1, z2)
+    const MatmulChunks most = matmul_chunks(rows, lanes);
+    product.bound_storage(t, static_cast<int>(most.tiles))
+        .bound_storage(p, static_cast<int>(most.panels))
+        .reorder_storage(l, v, y, p, t, z0, z1, z2)
         .bound_extent(l, lanes)
         .bound_extent(v, vectors)
         .bound_extent(y, rows);
