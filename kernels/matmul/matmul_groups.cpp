@@ -100,8 +100,7 @@ int64_t most_panels(const MatmulProblem& p, const MatmulChoice& c) {
 }  // namespace
 
 Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
-  constexpr int64_t kCachedFloats = 512 * 1024, kMostGroups = 32;
-  constexpr int64_t kFewTiles = 22;
+  constexpr int64_t kCachedFloats = 512 * 1024, kMostGroups = 32, kFewTiles = 22;
   // A panel is read once per group, from afar where others pass meanwhile.
   constexpr double kPanelNs = 0.01, kFarPanelNs = 0.07, kPackedPanelNs = 0.1, kCopiedPanelNs = 0.2,
                    kScatteredPanelNs = 0.6;
