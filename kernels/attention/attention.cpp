@@ -88,8 +88,8 @@ class Builder {
   }
 
   // [bh][row][vector][lane] of whole vectors.
-  Operand vectors(uint32_t slot, int64_t count, int64_t depth) const {
-    return dense(slot, {kLanes, depth / kLanes, count, groups});
+  Operand vectors(uint32_t slot, int64_t count, int64_t depth, int64_t lanes = kLanes) const {
+    return dense(slot, {lanes, depth / lanes, count, groups});
   }
 
   // The tensor in `slot`, its rows brought to `padded` elements if they are not.
@@ -127,21 +127,22 @@ class Builder {
   }
 
   // As [batch][head][tile][key][vector][lane], lanes being queries.
-  void add_tile_mask(std::vector<HostArg>& args) {
+  void add_tile_mask(const Tile& tile, std::vector<HostArg>& args) {
     if (c.mask == Mask::kNone) return;
-    const int64_t all = c.mask_batch * c.mask_heads, tiles = ceil_div(c.mask_queries, kQueries);
-    const int64_t per_tile = c.keys * kQueries, per_head = per_tile * tiles;
+    const int64_t all = c.mask_batch * c.mask_heads, queries = tile.queries();
+    const int64_t tiles = ceil_div(c.mask_queries, queries), per_tile = c.keys * queries,
+                  per_head = per_tile * tiles;
     const uint32_t target = allocate(all * per_head);
     Operand source = dense(mask_slot_, {c.keys, c.mask_queries, all});
     if (c.mask == Mask::kKeep) source.dtype = DType::kBool;
     launch(c.mask == Mask::kKeep ? "attention_turn_keep" : "attention_turn_add",
-           {source, dense(target, {kQueries, c.keys, tiles, all})});
+           {source, dense(target, {queries, c.keys, tiles, all})});
     args.push_back(
         Operand{target,
                 DType::kF32,
-                {kLanes, kVectors, c.keys, ceil_div(c.queries, kQueries), c.heads, c.batch},
-                {1, kLanes, kQueries, tiles == 1 ? 0 : per_tile, c.mask_heads == 1 ? 0 : per_head,
-                 c.mask_batch == 1 ? 0 : per_head * c.mask_heads},
+                {tile.lanes, tile.vectors, c.keys, ceil_div(c.queries, queries), c.heads, c.batch},
+                {1, tile.lanes, queries, tiles == 1 ? 0 : per_tile,
+                 c.mask_heads == 1 ? 0 : per_head, c.mask_batch == 1 ? 0 : per_head * c.mask_heads},
                 {}});
   }
 
@@ -163,14 +164,16 @@ bool takes_strips(DeviceClass device_class, const AttentionConfig& c) {
   return device_class == DeviceClass::kGpu && suits_strips(c);
 }
 
-// Queries in tiles of two vectors; the others are one of a single vector.
-int64_t in_pairs_of(const AttentionConfig& c) {
-  const int64_t left = c.queries % kQueries;
-  return c.queries - (left > kLanes ? 0 : left);
+// Queries in tiles; the others are one of a single vector.
+int64_t in_tiles_of(const AttentionConfig& c, const Tile& tile) {
+  const int64_t left = c.queries % tile.queries();
+  return c.queries - (left > tile.lanes ? 0 : left);
 }
 
-std::string tiles_of_cpu(const std::string& tiles) {
-  return has_wide_registers() ? tiles : "narrow_" + tiles;
+// Of this CPU, and its kernel that is a `name`.
+Tile tile_of_cpu() { return has_wide_registers() ? kWideTile : kNarrowTile; }
+std::string kernel_of_cpu(const std::string& name) {
+  return has_wide_registers() ? name : "narrow_" + name;
 }
 
 Plan plan_tiles(const AttentionConfig& c) {
@@ -178,52 +181,63 @@ Plan plan_tiles(const AttentionConfig& c) {
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
   const int64_t depth = round_up(c.depth, kLanes), value_depth = round_up(c.value_depth, kLanes);
   const uint32_t out = b.padded_place(slots.out, c.queries, c.value_depth, value_depth);
+  const Tile tile = tile_of_cpu();
   std::vector<HostArg> args{
-      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
+      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth, tile.lanes),
       b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
       b.chunks(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
       int32_t{0},
       diagonal_of(c),
       c.scale};
   constexpr size_t kFirst = 3;
-  b.add_tile_mask(args);
-  const int64_t in_pairs = in_pairs_of(c);
+  b.add_tile_mask(tile, args);
+  const int64_t in_tiles = in_tiles_of(c, tile);
   const auto launch = [&](const std::string& kernel, int64_t first, int64_t count) {
     if (count == 0) return;
     std::vector<HostArg> own = args;
     own[kFirst] = checked_int32(first);
     own.push_back(Operand{out,
                           DType::kF32,
-                          {kLanes, value_depth / kLanes, count, b.groups, 1},
-                          {1, kLanes, value_depth, c.queries * value_depth, 1},
+                          {tile.lanes, value_depth / tile.lanes, count, b.groups, 1},
+                          {1, tile.lanes, value_depth, c.queries * value_depth, 1},
                           {}});
     own.push_back(Operand{slots.lse, DType::kF32, {count, b.groups, 1}, {1, c.queries, 1}, {}});
     b.launch_masked(kernel, own);
   };
-  launch("attention_" + tiles_of_cpu("tiles"), 0, in_pairs);
-  launch("attention_" + tiles_of_cpu("single_tiles"), in_pairs, c.queries - in_pairs);
-  if (in_pairs > 0 && in_pairs < c.queries) b.join_beside();
+  launch("attention_" + kernel_of_cpu("tiles"), 0, in_tiles);
+  launch("attention_" + kernel_of_cpu("single_tiles"), in_tiles, c.queries - in_tiles);
+  if (in_tiles > 0 && in_tiles < c.queries) b.join_beside();
   b.unpad(out, value_depth, slots.out, c.queries, c.value_depth);
   return b.finish();
 }
 
-// The sums of attention_grad_tiles: rows of two vectors, first those of dk, then of dv, both a pair
-// of vectors after the other, then the tiles of dq'.
+// The sums of attention_grad_tiles, per head and part of its keys: rows of `row` elements of dk, a
+// chunk of elements after the other, the same of dv, then rows of a tile's queries, dq'.
 struct GradSums {
+  Tile tile = tile_of_cpu();
+  int64_t row = kRowVectors * tile.lanes;
   int64_t depth, value_depth;  // in whole vectors
   int64_t part_keys, parts;    // a work-group's share of the keys
-  int64_t key_rows, row_count;
-  Operand operand;
+  int64_t key_rows;            // of dk, and of dv
+  int64_t elements;
+  uint32_t slot;
 
   GradSums(const AttentionConfig& c, Builder& b)
       : depth(round_up(c.depth, kLanes)), value_depth(round_up(c.value_depth, kLanes)) {
-    const int64_t blocks = ceil_div(c.keys, kKeyBlock);
-    part_keys = ceil_div(blocks, std::min(blocks, ceil_div(kGroups, b.groups))) * kKeyBlock;
+    const int64_t blocks = ceil_div(c.keys, tile.key_block);
+    part_keys = ceil_div(blocks, std::min(blocks, ceil_div(kGroups, b.groups))) * tile.key_block;
     parts = ceil_div(c.keys, part_keys);
-    key_rows = ceil_div(std::max(depth, value_depth), kQueries) * part_keys;
-    row_count = 2 * key_rows + ceil_div(c.queries, kQueries) * depth;
-    operand = dense(b.allocate(b.groups * parts * row_count * kQueries),
-                    {kLanes, kVectors, row_count, parts, b.groups});
+    key_rows = ceil_div(std::max(depth, value_depth), row) * part_keys;
+    elements = 2 * key_rows * row + round_up(c.queries, tile.queries()) * depth;
+    slot = b.allocate(b.groups * parts * elements);
+  }
+
+  // Rows of so many vectors.
+  Operand operand(const Builder& b, int64_t lanes, int64_t vectors) const {
+    Operand sums = dense(slot, {lanes, vectors, elements / (lanes * vectors), parts, b.groups});
+    sums.strides[3] = elements;
+    sums.strides[4] = parts * elements;
+    return sums;
   }
 
   // Writes dk or dv, rows from `first` on, to rows of whole vectors in slot `target`.
@@ -233,17 +247,20 @@ struct GradSums {
                       {kLanes, padded / kLanes, part_keys, parts, b.groups},
                       {1, kLanes, padded, part_keys * padded, b.c.keys * padded},
                       {}};
-    b.launch("attention_grad_rows", {operand, checked_int32(first), checked_int32(part_keys),
-                                     checked_int32(b.c.keys), factor, out});
+    b.launch("attention_grad_" + kernel_of_cpu("rows"),
+             {operand(b, kLanes, row / kLanes), checked_int32(first), checked_int32(part_keys),
+              checked_int32(b.c.keys), factor, out});
   }
 
   // Writes dq to rows of whole vectors in slot `target`: of a head by one work-group where one made
   // its sums, else by several.
   void write_queries(Builder& b, uint32_t target) const {
-    const int64_t vectors = ceil_div(b.c.queries, kLanes);
-    b.launch("attention_grad_queries", {operand, checked_int32(2 * key_rows),
-                                        checked_int32(parts == 1 ? vectors : kGroupVectors),
-                                        b.c.scale, b.vectors(target, b.c.queries, depth)});
+    const int64_t vectors = ceil_div(b.c.queries, tile.lanes);
+    b.launch(
+        "attention_grad_" + kernel_of_cpu("queries"),
+        {operand(b, tile.lanes, tile.vectors), checked_int32(2 * key_rows * row / tile.queries()),
+         checked_int32(parts == 1 ? vectors : kGroupVectors), b.c.scale,
+         b.vectors(target, b.c.queries, depth, tile.lanes)});
   }
 };
 
@@ -251,33 +268,34 @@ Plan plan_grad_tiles(const AttentionConfig& c) {
   const GradSlots slots(c);
   Builder b(DeviceClass::kCpu, c, slots.mask, slots.workspace);
   const GradSums sums(c, b);
-  const int64_t in_pairs = in_pairs_of(c);
+  const Tile tile = sums.tile;
+  const int64_t in_tiles = in_tiles_of(c, tile);
   const int64_t depth = sums.depth, value_depth = sums.value_depth;
   std::vector<HostArg> args{
-      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth),
-      b.vectors(b.padded(slots.dout, c.queries, c.value_depth, value_depth), c.queries,
-                value_depth),
+      b.vectors(b.padded(slots.q, c.queries, c.depth, depth), c.queries, depth, tile.lanes),
+      b.vectors(b.padded(slots.dout, c.queries, c.value_depth, value_depth), c.queries, value_depth,
+                tile.lanes),
       b.rows(b.padded(slots.k, c.keys, c.depth, depth), c.keys, depth),
       b.rows(b.padded(slots.v, c.keys, c.value_depth, value_depth), c.keys, value_depth),
       dense(slots.lse, {c.queries, b.groups}),
       dense(slots.delta, {c.queries, b.groups}),
       checked_int32(sums.part_keys),
       int32_t{0},
-      checked_int32(in_pairs),
+      checked_int32(in_tiles),
       diagonal_of(c),
       c.scale};
   constexpr size_t kFirst = 7, kCount = 8;
-  b.add_tile_mask(args);
-  args.push_back(sums.operand);
+  b.add_tile_mask(tile, args);
+  args.push_back(sums.operand(b, tile.lanes, tile.sums));
   const uint32_t dk = b.padded_place(slots.dk, c.keys, c.depth, depth);
   const uint32_t dv = b.padded_place(slots.dv, c.keys, c.value_depth, value_depth);
   const uint32_t dq = b.padded_place(slots.dq, c.queries, c.depth, depth);
   const size_t before = b.launch_count();
-  b.launch_masked("attention_grad_" + tiles_of_cpu("tiles"), args);
-  if (in_pairs < c.queries) {
-    args[kFirst] = checked_int32(in_pairs);
+  b.launch_masked("attention_grad_" + kernel_of_cpu("tiles"), args);
+  if (in_tiles < c.queries) {
+    args[kFirst] = checked_int32(in_tiles);
     args[kCount] = checked_int32(c.queries);
-    b.launch_masked("attention_grad_" + tiles_of_cpu("single_tiles"), args);
+    b.launch_masked("attention_grad_" + kernel_of_cpu("single_tiles"), args);
   }
   sums.write_rows(b, 0, c.scale, dk, depth);
   sums.write_rows(b, sums.key_rows, 1.0f, dv, value_depth);

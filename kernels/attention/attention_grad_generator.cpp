@@ -1,6 +1,6 @@
 // The gradients of attention on CPUs in one pass (Dao 2023, FlashAttention-2, algorithm 2): with
 // s = scale q k' + mask, p = exp(s - lse), ds = p (dout v' - delta), a work-item walks over tiles
-// of 32 queries and blocks of keys, computes p and ds of both and adds what they give to
+// of queries and blocks of keys, computes p and ds of both and adds what they give to
 //
 //   dv = p' dout, dk = ds' q and dq' = k' ds
 //
@@ -17,24 +17,26 @@ namespace {
 using namespace attention;
 using namespace Halide;
 
-// Rows of whole vectors at whole vectors' distances, as the workspace begins: loads and stores are
+// Rows of `vectors` at whole vectors' distances, as the workspace begins: loads and stores are
 // aligned ones.
 template <class Sums>
-void set_sums_layout(Sums& sums) {
-  set_vectors(sums);
-  sums.dim(1).set_bounds(0, kVectors);
-  sums.dim(2).set_stride(kQueries);
-  for (int i : {3, 4}) sums.dim(i).set_stride(sums.dim(i).stride() / kQueries * kQueries);
-  sums.set_host_alignment(kLanes * sizeof(float));
+void set_rows_layout(Sums& sums, int lanes, int vectors) {
+  set_vectors(sums, lanes);
+  sums.dim(1).set_bounds(0, vectors);
+  sums.dim(2).set_stride(lanes * vectors);
+  for (int i : {3, 4}) sums.dim(i).set_stride(sums.dim(i).stride() / lanes * lanes);
+  sums.set_host_alignment(lanes * sizeof(float));
 }
 
 class AttentionGradTiles : public Generator<AttentionGradTiles> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
-  GeneratorParam<int> block{"block", kKeyBlock};
-  GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
-  GeneratorParam<int> held{"held", kStep};  // of a step, whose sums are in registers at a time
+  GeneratorParam<int> block{"block", kWideTile.key_block};
+  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
+  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};   // of queries in a tile
+  GeneratorParam<bool> is_single{"is_single", false};          // of which there is one only
+  GeneratorParam<int> registers{"registers", kWideTile.sums};  // vectors of sums at a time
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 4>> dout{"dout"};      // the same
@@ -43,19 +45,23 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   Input<Buffer<float, 2>> lse{"lse"};        // [bh][query]
   Input<Buffer<float, 2>> delta{"delta"};    // [bh][query]
   Input<int> part_keys{"part_keys"};         // whole blocks
-  Input<int> first{"first"};                 // query, after whole pairs of vectors
+  Input<int> first{"first"};                 // query, after whole tiles
   Input<int> query_count{"query_count"};     // queries up to the last tile's
   Input<int> diagonal{"diagonal"};
   Input<float> scale{"scale"};
 
   void configure() {
     if (has_mask) mask_ = add_input<Buffer<float>>("mask", 6);
-    sums_ = add_output<Buffer<float>>("sums", 5);  // [bh][part][row][vector][lane], see target()
+    sums_ = add_output<Buffer<float>>("sums", 5);  // [bh][part][row][sum][lane], see define_sums()
   }
 
   void generate() {
     key_count = keys.dim(1).extent();
-    tile = vectors * kLanes;
+    whole = vectors;
+    tile_vectors = is_single ? 1 : whole;
+    tile = tile_vectors * lanes;
+    held = registers / whole;
+    held_keys = registers / kRowVectors;
     depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
     value_depth = min(values.dim(0).extent(), kMaxVectors * kLanes);
     turned_q = turned(q, scale, qs);
@@ -69,13 +75,13 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   }
 
  private:
-  // l and j are the lane and vector of a query in tile t, c a key in block b of part n, d and e
+  // l and j are the lane and vector of a query i in tile t, c a key in block b of part n, d and e
   // elements of a row of q and v; x, y and u count rows, chunks of rows and pairs of vectors.
   Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, n{"n"}, b{"b"}, c{"c"}, d{"d"}, db{"db"}, x{"x"},
-      y{"y"}, u{"u"}, row{"row"};
+      y{"y"}, u{"u"}, v{"v"}, i{"i"}, row{"row"};
+  static constexpr int kPointers = 4;
   Expr key_count, depth, value_depth;
-  int tile = 0;
-  RVar xo{"xo"}, xi{"xi"};
+  int whole = 0, tile_vectors = 0, tile = 0, held = 0, held_keys = 0;
   RDom rs;
   Func qs{"qs"}, douts{"douts"}, limits{"limits"}, lses{"lses"}, deltas{"deltas"}, near_k{"near_k"},
       near_v{"near_v"}, s{"s"}, dp{"dp"}, p{"p"}, ds{"ds"}, dq{"dq"}, dk{"dk"}, dv{"dv"};
@@ -97,14 +103,15 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   std::vector<Func> turned(Input<Buffer<float, 4>>& source, const Expr& factor, Func target) {
     Func rows("rows");
     rows(l, r, j, db, t, h) =
-        source(l, db, min(query_at(t, j * kLanes + r), query_count - 1), h) * factor;
+        source(l, db, min(query_at(t, j * lanes + r), query_count - 1), h) * factor;
     const std::vector<Func> steps =
-        transpose_block(rows, kLanes, sizeof(float), l, r, {j, db, t, h});
-    target(l, j, d, t, h) = steps.back()(l, d % kLanes, j, d / kLanes, t, h);
+        transpose_block(rows, lanes, sizeof(float), l, r, {j, db, t, h});
+    target(l, j, d, t, h) = steps.back()(l, d % lanes, j, d / lanes, t, h);
     return steps;
   }
 
-  // near = 8 rows of a tensor at constant distances, result = their products with `lanes`.
+  // near = rows of a tensor, result = their products with `lanes`. More rows than there are
+  // registers for their addresses are copied, to constant distances.
   void define_product(Func near, Func result, Input<Buffer<float, 3>>& rows, Func lanes, RDom k) {
     const Expr key = min(n * part_keys + b * block + c, key_count - 1);
     near(d, c, b, n, h) = rows(d, key, h);
@@ -116,27 +123,29 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   // p and ds of a block, loops trimmed to the keys that may be seen. Queries past the last, and
   // those that attend to nothing (lse = -infinity), get p = 0.
   void define_strips() {
-    const Expr query = query_at(t, j * kLanes + l), at = min(query, query_count - 1);
+    const Expr query = query_at(t, j * lanes + l), at = min(query, query_count - 1);
     limits(l, j, t) = cast<float>(min(key_count, query + 1 + diagonal));
     lses(l, j, t, h) =
         select(query >= query_count, kInfinity, eq(lse(at, h), -kInfinity), kInfinity, lse(at, h));
     deltas(l, j, t, h) = delta(at, h);
     define_product(near_k, s, keys, qs, RDom(0, depth, "k"));
     define_product(near_v, dp, values, douts, RDom(0, value_depth, "e"));
-    js = RDom(0, kStep, 0, block / kStep, "js");
-    js.where(b * block + js.y * kStep < key_limit(t));
-    const Expr cc = js.y * kStep + js.x, key = n * part_keys + b * block + cc;
-    Expr score = s(l, j, cc, b, t, n, h);
+    js = RDom(0, held, 0, int(block) / held, "js");
+    js.where(b * block + js.y * held < key_limit(t));
+    const Expr cc = js.y * held + js.x, key = n * part_keys + b * block + cc;
+    const Expr lane = i % lanes, vector = i / lanes;
+    Expr score = s(lane, vector, cc, b, t, n, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent(), tile_at = first / kQueries + t;
-      score += (*mask_)(l, j, min(key, key_count - 1), tile_at, h % heads, h / heads);
+      const Expr heads = mask_->dim(4).extent(), tile_at = first / (whole * lanes) + t;
+      score += (*mask_)(lane, vector, min(key, key_count - 1), tile_at, h % heads, h / heads);
     }
-    const Expr seen = select(lt(cast<float>(key), limits(l, j, t)), score, -kInfinity);
-    p(l, j, c, b, t, n, h) = undef<float>();
-    p(l, j, cc, b, t, n, h) = exp_of_negative(seen - lses(l, j, t, h));
-    ds(l, j, c, b, t, n, h) = undef<float>();
-    ds(l, j, cc, b, t, n, h) =
-        p(l, j, cc, b, t, n, h) * (dp(l, j, cc, b, t, n, h) - deltas(l, j, t, h));
+    const Expr is_seen = lt(cast<float>(key), limits(lane, vector, t));
+    const Expr seen = select(is_seen, score, -kInfinity);
+    p(i, c, b, t, n, h) = undef<float>();
+    p(i, cc, b, t, n, h) = exp_of_negative(seen - lses(lane, vector, t, h));
+    ds(i, c, b, t, n, h) = undef<float>();
+    ds(i, cc, b, t, n, h) =
+        p(i, cc, b, t, n, h) * (dp(lane, vector, cc, b, t, n, h) - deltas(lane, vector, t, h));
   }
 
   // What a block adds: dq' as rows of elements and lanes of queries, dk and dv as rows of keys.
@@ -145,97 +154,99 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     kk.where(b * block + kk < key_limit(t));
     const Expr key = n * part_keys + b * block + kk;
     dq(l, j, x, y, b, t, n, h) = 0.0f;
-    dq(l, j, x, y, b, t, n, h) =
-        fma_f32(keys(y * kStep + x, key, h), ds(l, j, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
-    const auto add = [&](Func sum, RDom i, Func strip, Input<Buffer<float, 4>>& rows) {
-      i.where(query_at(t, i) < query_count);
-      const Expr vector = min(u * kVectors + j, min(rows.dim(1).extent(), kMaxVectors) - 1);
+    dq(l, j, x, y, b, t, n, h) = fma_f32(
+        keys(y * held + x, key, h), ds(j * lanes + l, kk, b, t, n, h), dq(l, j, x, y, b, t, n, h));
+    const auto add = [&](Func sum, RDom query, Func strip, Input<Buffer<float, 4>>& rows) {
+      query.where(query_at(t, query) < query_count);
+      const Expr row_vectors = min(rows.dim(1).extent(), kMaxVectors * kLanes / lanes);
+      const Expr vector = min(u * kRowVectors + j, row_vectors - 1);
       sum(l, j, x, y, u, b, t, n, h) = 0.0f;
       sum(l, j, x, y, u, b, t, n, h) =
-          fma_f32(strip(i % kLanes, i / kLanes, y * kStep + x, b, t, n, h),
-                  rows(l, vector, query_at(t, i), h), sum(l, j, x, y, u, b, t, n, h));
+          fma_f32(strip(query, y * held_keys + x, b, t, n, h),
+                  rows(l, vector, query_at(t, query), h), sum(l, j, x, y, u, b, t, n, h));
     };
     add(dk, qk, ds, q);
     add(dv, qv, p, dout);
   }
 
-  // One Func holds all sums, as a block adds to all of them. rs counts rows, chunks of rows, pairs
-  // of vectors, what is added to (dq, dk, dv), blocks, tiles.
+  // One Func holds all sums, as a block adds to all of them. rs counts the registers' sums, chunks
+  // of elements (of dq) or keys, pairs of vectors of a row, what is added to (dq, dk, dv), blocks,
+  // tiles.
   void define_sums() {
     define_additions();
-    const Expr pairs = (max(depth, value_depth) + kQueries - 1) / kQueries;
+    const int chunks = block / held_keys, pair = kRowVectors * lanes;
+    const Expr pairs = (max(depth, value_depth) + pair - 1) / pair;
     const Expr tiles = (query_count - first + tile - 1) / tile;
-    rs = RDom(
-        {{0, kStep}, {0, block / kStep}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
-        "rs");
+    rs = RDom({{0, registers}, {0, chunks}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
+              "rs");
     const Expr what = rs[3], b_ = rs[4], t_ = rs[5], limit = key_limit(t_);
     rs.where(b_ * block < limit);
-    const Expr has_chunk = b_ * block + rs[1] * kStep < limit;
-    const Expr element = rs[2] * block + rs[1] * kStep;  // of q; pairs are no fewer than blocks
-    rs.where((what == 0 && element < depth) ||
-             (what == 1 && has_chunk && rs[2] * kQueries < depth) ||
-             (what == 2 && has_chunk && rs[2] * kQueries < value_depth));
-    // Rows: dk of a pair of vectors after the other, dv, dq' tile by tile.
-    const Expr key_row = rs[2] * part_keys + b_ * block + rs[1] * kStep + rs[0];
-    const Expr end = sums_->dim(2).extent();
-    const Expr place =
-        select(what == 0, 2 * pairs * part_keys + (first / kQueries + t_) * depth + element + rs[0],
-               what == 1, key_row, pairs * part_keys + key_row);
-    const Expr target = unsafe_promise_clamped(place, 0, end - 1);
+    const Expr has_chunk = b_ * block + rs[1] * held_keys < limit;
+    const Expr chunk = rs[2] * chunks + rs[1];  // of elements of q: no fewer than there are
+    rs.where((what == 0 && chunk * held < depth) ||
+             (what == 1 && has_chunk && rs[2] * pair < depth) ||
+             (what == 2 && has_chunk && rs[2] * pair < value_depth));
+    // Rows are the registers' sums: dk of a pair of vectors after the other, dv, dq' tile by tile.
+    const Expr dk_rows = pairs * (part_keys / held_keys);
+    const Expr key_row = rs[2] * (part_keys / held_keys) + b_ * chunks + rs[1];
+    const Expr tile_at = first / (whole * lanes) + t_;
+    const Expr place = select(what == 0, 2 * dk_rows + tile_at * (depth / held) + chunk, what == 1,
+                              key_row, dk_rows + key_row);
+    const Expr target = unsafe_promise_clamped(place, 0, sums_->dim(2).extent() - 1);
     Func sums = *sums_;
-    // Tiles of one vector come after those of two; dq' of a vector past the last is never read.
-    sums(l, j, row, n, h) = vectors == kVectors ? Expr(0.0f) : undef<float>();
-    const Expr vector = min(j, vectors - 1);
-    sums(l, j, target, n, h) += select(
-        what == 0, dq(l, vector, rs[0], element / kStep, b_, t_, n, h), what == 1,
-        dk(l, j, rs[0], rs[1], rs[2], b_, t_, n, h), dv(l, j, rs[0], rs[1], rs[2], b_, t_, n, h));
+    // A tile of one vector comes after whole ones; dq' of vectors past the last is never read.
+    sums(l, v, row, n, h) = is_single ? undef<float>() : Expr(0.0f);
+    const Expr vector = min(rs[0] % whole, tile_vectors - 1);
+    const auto of_keys = [&](Func sum) {
+      return sum(l, rs[0] % kRowVectors, rs[0] / kRowVectors, rs[1], rs[2], b_, t_, n, h);
+    };
+    sums(l, rs[0], target, n, h) +=
+        select(what == 0, dq(l, vector, rs[0] / whole, chunk, b_, t_, n, h), what == 1, of_keys(dk),
+               of_keys(dv));
   }
 
   void set_layouts() {
-    set_vectors(q);
-    set_vectors(dout);
+    set_vectors(q, lanes);
+    set_vectors(dout, lanes);
     set_mins(keys, values, lse, delta);
-    if (mask_ != nullptr) set_vectors(*mask_);
-    set_sums_layout(*sums_);
+    if (mask_ != nullptr) set_vectors(*mask_, lanes);
+    set_rows_layout(*sums_, lanes, registers);
   }
 
   void schedule_sums() {
     Func sums = *sums_;
-    sums.bound(j, 0, kVectors).gpu_blocks(n, h).vectorize(l).unroll(j);
+    sums.bound(v, 0, registers).gpu_blocks(n, h).vectorize(l).unroll(v);
     sums.update()
-        .split(rs[0], xo, xi, held)
-        .reorder(l, j, xi, xo, rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
+        .reorder(l, rs[0], rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
         .gpu_blocks(n, h)
         .vectorize(l)
-        .unroll(j)
-        .unroll(xi)
+        .unroll(rs[0])
         .unroll(rs[3])
         .never_partition_all();
     for (Func f : {dq, dk, dv}) {
-      f.compute_at(sums, xo)
-          .store_in(MemoryType::Register)
-          .bound_extent(x, held)
-          .bound_extent(y, 1);
-      f.bound_extent(j, f.name() == dq.name() ? int(vectors) : kVectors).bound_extent(b, 1);
+      const bool is_dq = f.name() == dq.name();
+      f.compute_at(sums, rs[1]).store_in(MemoryType::Register);
+      f.bound_extent(j, is_dq ? tile_vectors : kRowVectors);
+      f.bound_extent(x, is_dq ? held : held_keys).bound_extent(y, 1).bound_extent(b, 1);
       f.bound_extent(t, 1).bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
+      if (!is_dq) f.bound_extent(u, 1);
+      const RVar step(is_dq ? "kk$x" : f.name() == dk.name() ? "qk$x" : "qv$x");
+      f.update().reorder(l, j, x, step).vectorize(l).unroll(j).unroll(x);
     }
-    dq.update().reorder(l, j, x, RVar("kk$x")).vectorize(l).unroll(j).unroll(x);
-    dk.bound_extent(u, 1).update().reorder(l, j, x, RVar("qk$x")).vectorize(l).unroll(j).unroll(x);
-    dv.bound_extent(u, 1).update().reorder(l, j, x, RVar("qv$x")).vectorize(l).unroll(j).unroll(x);
   }
 
   void schedule_tiles() {
     for (Func f : {qs, douts, limits, lses, deltas}) {
       f.compute_at(*sums_, rs[5]).store_in(MemoryType::Stack).vectorize(l);
-      f.bound_extent(j, vectors).bound_extent(t, 1).unroll(j);
+      f.bound_extent(j, tile_vectors).bound_extent(t, 1).unroll(j);
       if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
     for (Func f : {qs, douts}) {
       f.bound_storage(d, kMaxVectors * kLanes);
-      f.split(d, db, r, kLanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
+      f.split(d, db, r, lanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
       for (Func step : f.name() == qs.name() ? turned_q : turned_dout) {
         step.compute_at(f, j).store_in(MemoryType::Register).vectorize(l).unroll(r);
-        step.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(j, 1);
+        step.bound_extent(l, lanes).bound_extent(r, lanes).bound_extent(j, 1);
         step.bound_extent(db, 1).bound_extent(t, 1).bound_extent(h, 1);
       }
     }
@@ -244,20 +255,22 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void schedule_strips() {
     for (Func f : {p, ds}) {
       f.compute_at(*sums_, rs[4]).store_in(MemoryType::Stack).bound_storage(c, block);
-      f.bound_extent(j, vectors).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
-      f.bound_extent(h, 1).vectorize(l).unroll(j);
-      f.update().split(js.x, xo, xi, held).reorder(l, j, xi, xo, js.y);
-      f.update().vectorize(l).unroll(j).unroll(xi).never_partition_all();
+      f.bound_extent(i, tile).bound_extent(b, 1).bound_extent(t, 1).bound_extent(n, 1);
+      f.bound_extent(h, 1).vectorize(i, lanes);
+      f.update().split(i, j, l, lanes).reorder(l, j, js.x, js.y);
+      f.update().vectorize(l).unroll(j).unroll(js.x).never_partition_all();
     }
-    for (Func f : {near_k, near_v}) {
-      f.compute_at(f.name() == near_k.name() ? p : ds, js.y).store_in(MemoryType::Stack);
-      f.bound_extent(c, kStep).bound_extent(b, 1).bound_extent(n, 1).bound_extent(h, 1);
-      f.bound_storage(d, (kMaxVectors + 1) * kLanes);
-      f.split(d, db, d, kLanes, TailStrategy::RoundUp).reorder(d, c, db).vectorize(d).unroll(c);
+    if (held > kPointers) {
+      for (Func f : {near_k, near_v}) {
+        f.compute_at(f.name() == near_k.name() ? p : ds, js.y).store_in(MemoryType::Stack);
+        f.bound_extent(c, held).bound_extent(b, 1).bound_extent(n, 1).bound_extent(h, 1);
+        f.bound_storage(d, (kMaxVectors + 1) * kLanes);
+        f.split(d, db, d, kLanes, TailStrategy::RoundUp).reorder(d, c, db).vectorize(d).unroll(c);
+      }
     }
     for (Func f : {s, dp}) {
-      f.compute_at(f.name() == s.name() ? p : ds, xo).store_in(MemoryType::Register);
-      f.bound_extent(j, vectors).bound_extent(c, held).bound_extent(b, 1).bound_extent(t, 1);
+      f.compute_at(f.name() == s.name() ? p : ds, js.y).store_in(MemoryType::Register);
+      f.bound_extent(j, tile_vectors).bound_extent(c, held).bound_extent(b, 1).bound_extent(t, 1);
       f.bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(c);
       f.update()
           .reorder(l, j, c, RVar(f.name() == s.name() ? "k$x" : "e$x"))
@@ -272,6 +285,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 class AttentionGradRows : public Generator<AttentionGradRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> vectors{"vectors", kRowVectors};
 
   Input<Buffer<float, 5>> sums{"sums"};
   Input<int> first_row{"first_row"};
@@ -285,8 +299,8 @@ class AttentionGradRows : public Generator<AttentionGradRows> {
     y.where(n * part_keys + y < key_count);
     out(l, v, row, n, h) = undef<float>();
     out(l, v, y, n, h) =
-        sums(l, v % kVectors, first_row + (v / kVectors) * part_keys + y, n, h) * factor;
-    set_sums_layout(sums);
+        sums(l, v % vectors, first_row + (v / vectors) * part_keys + y, n, h) * factor;
+    set_rows_layout(sums, kLanes, vectors);
     set_vectors(out);
     out.update().reorder(l, v, y, n, h).gpu_blocks(n, h).vectorize(l).never_partition_all();
   }
@@ -299,6 +313,8 @@ class AttentionGradRows : public Generator<AttentionGradRows> {
 class AttentionGradQueries : public Generator<AttentionGradQueries> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
+  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
+  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};
 
   Input<Buffer<float, 5>> sums{"sums"};
   Input<int> first_row{"first_row"};
@@ -308,17 +324,17 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
 
   void generate() {
     RDom n(0, sums.dim(3).extent(), "n");
-    const Expr depth = out.dim(1).extent() * kLanes;
+    const Expr depth = out.dim(1).extent() * lanes;
     Func total("total"), block("block");
     total(l, r, yv, eb, h) = 0.0f;
     total(l, r, yv, eb, h) +=
-        sums(l, yv % kVectors, first_row + (yv / kVectors) * depth + eb * kLanes + r, n, h);
+        sums(l, yv % vectors, first_row + (yv / vectors) * depth + eb * lanes + r, n, h);
     block(l, r, yv, eb, h) = total(l, r, yv, eb, h) * factor;
-    std::vector<Func> steps = transpose_block(block, kLanes, sizeof(float), l, r, {yv, eb, h});
-    out(l, eb, y, h) = steps.back()(l, y % kLanes, y / kLanes, eb, h);
-    set_sums_layout(sums);
-    set_vectors(out);
-    out.split(y, yv, r, kLanes, TailStrategy::GuardWithIf)
+    std::vector<Func> steps = transpose_block(block, lanes, sizeof(float), l, r, {yv, eb, h});
+    out(l, eb, y, h) = steps.back()(l, y % lanes, y / lanes, eb, h);
+    set_rows_layout(sums, lanes, vectors);
+    set_vectors(out, lanes);
+    out.split(y, yv, r, lanes, TailStrategy::GuardWithIf)
         .split(yv, yo, yv, group_vectors, TailStrategy::GuardWithIf)
         .reorder(l, r, eb, yv, yo, h)
         .gpu_blocks(yo, h)
@@ -328,7 +344,7 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
     steps.push_back(total);
     for (Func f : steps) {
       f.compute_at(out, eb).store_in(MemoryType::Register).vectorize(l).unroll(r);
-      f.bound_extent(l, kLanes).bound_extent(r, kLanes).bound_extent(yv, 1).bound_extent(eb, 1);
+      f.bound_extent(l, lanes).bound_extent(r, lanes).bound_extent(yv, 1).bound_extent(eb, 1);
       f.bound_extent(h, 1);
     }
     total.update().reorder(l, r, n).vectorize(l).unroll(r);

@@ -50,7 +50,7 @@ class AttentionKeep : public Generator<AttentionKeep> {
   Var x{"x"}, y{"y"}, xo{"xo"}, xi{"xi"}, yo{"yo"}, yi{"yi"};
 };
 
-// A mask with lanes of queries, in the form that is added: out[n][tile][key][query of 32] of
+// A mask with lanes of queries, in the form that is added: out[n][tile][key][query of a tile] of
 // source[n][query][key]. Queries past the last repeat it.
 template <bool is_keep>
 class AttentionTurn : public Generator<AttentionTurn<is_keep>> {
@@ -64,11 +64,10 @@ class AttentionTurn : public Generator<AttentionTurn<is_keep>> {
   GeneratorOutput<Buffer<float, 4>> out{"out"};
 
   void generate() {
-    const Expr value = source(k, min(t * kQueries + x, source.dim(1).extent() - 1), n);
+    const Expr value = source(k, min(t * out.dim(0).extent() + x, source.dim(1).extent() - 1), n);
     out(x, k, t, n) =
         is_keep ? select(value != cast(value.type(), 0), 0.0f, -kInfinity) : cast<float>(value);
     set_mins(source, out);
-    out.dim(0).set_bounds(0, kQueries);
     out.gpu_blocks(t, n).never_partition_all();
   }
 

@@ -14,7 +14,6 @@
 
 namespace ballast::kernels::attention {
 
-constexpr int kUnrolled = 4;  // steps of a sum whose addresses are one and constants
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // value, or 0 for -infinity (the largest score of a row without any): scores less it are not NaN.
@@ -44,10 +43,10 @@ inline Halide::Expr shift_of(const Halide::Expr& lse) {
 
 // The first dimension is the lanes of a vector, the second whole vectors.
 template <class Tensor>
-void set_vectors(Tensor& tensor) {
+void set_vectors(Tensor& tensor, int lanes = kLanes) {
   set_mins(tensor);
-  tensor.dim(0).set_bounds(0, kLanes).set_stride(1);
-  tensor.dim(1).set_stride(kLanes);
+  tensor.dim(0).set_bounds(0, lanes).set_stride(1);
+  tensor.dim(1).set_stride(lanes);
 }
 
 }  // namespace ballast::kernels::attention

@@ -1,4 +1,4 @@
-// Attention on CPUs: one work-item takes tiles of 32 queries and walks over the keys in blocks,
+// Attention on CPUs: one work-item takes tiles of queries and walks over the keys in blocks,
 // keeping scores and probabilities of one block on its stack (FlashAttention's online softmax: Dao
 // et al. 2022, Milakov and Gimelshein 2018).
 //
@@ -19,8 +19,10 @@ class AttentionTiles : public Generator<AttentionTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 128};
-  GeneratorParam<int> vectors{"vectors", kVectors};  // of queries in a tile
-  GeneratorParam<int> held{"held", kStep};  // of a step, whose sums are in registers at a time
+  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
+  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};  // of queries in a tile
+  GeneratorParam<int> held{"held", kStep};      // of a step, whose sums are in registers at a time
+  GeneratorParam<int> unrolled{"unrolled", 4};  // steps of a sum: one address and constants
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
@@ -38,7 +40,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
 
   void generate() {
     key_count = keys.dim(1).extent();
-    tile = vectors * kLanes;
+    tile = int(vectors) * int(lanes);
     define_scores();
     define_probabilities();
     define_state();
@@ -75,14 +77,14 @@ class AttentionTiles : public Generator<AttentionTiles> {
     Func block_of_q("block_of_q");
     const Expr last = q.dim(2).extent() - 1;
     block_of_q(l, r, j, db, t, h) =
-        q(l, db, min(first + t * tile + j * kLanes + r, last), h) * scale;
-    turned_q = transpose_block(block_of_q, kLanes, sizeof(float), l, r, {j, db, t, h});
-    qs(l, j, d, t, h) = turned_q.back()(l, d % kLanes, j, d / kLanes, t, h);
-    limits(l, j, t) = cast<float>(min(key_count, first + t * tile + j * kLanes + l + 1 + diagonal));
+        q(l, db, min(first + t * tile + j * lanes + r, last), h) * scale;
+    turned_q = transpose_block(block_of_q, lanes, sizeof(float), l, r, {j, db, t, h});
+    qs(l, j, d, t, h) = turned_q.back()(l, d % lanes, j, d / lanes, t, h);
+    limits(l, j, t) = cast<float>(min(key_count, first + t * tile + j * lanes + l + 1 + diagonal));
 
     const Expr depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
-    k = RDom(0, kUnrolled, 0, depth / kUnrolled, "k");
-    const Expr step = k.y * kUnrolled + k.x;
+    k = RDom(0, unrolled, 0, depth / unrolled, "k");
+    const Expr step = k.y * unrolled + k.x;
     dot(l, j, c, b, t, h) = 0.0f;
     dot(l, j, c, b, t, h) = fma_f32(keys(step, min(b * block + c, key_count - 1), h),
                                     qs(l, j, step, t, h), dot(l, j, c, b, t, h));
@@ -91,7 +93,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
     Expr score = dot(l, j, cc, b, t, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent(), at = first / kQueries + t;
+      const Expr heads = mask_->dim(4).extent(), at = first / (mask_->dim(1).extent() * lanes) + t;
       score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads);
     }
     // As floats, opaque to Halide: otherwise it would put the condition into the loops of dot.
@@ -115,15 +117,19 @@ class AttentionTiles : public Generator<AttentionTiles> {
     sums(l, j, u, b, t, h) += p(l, j, ju * kStep + u, b, t, h);
     sum(l, j, b, t, h) = combined(sums, [](const Expr& a, const Expr& o) { return a + o; });
 
-    kk = RDom(0, kUnrolled, 0, block / kUnrolled, "kk");
+    kk = RDom(0, unrolled, 0, int(block) / unrolled, "kk");
     // Not of `seen`, whose bound of a block Halide would lose.
-    kk.where(b * block + kk.y * kUnrolled + kUnrolled <= tile_limit());
-    const Expr seen = min(tile_limit() - b * block, block);
-    kk_rest = RDom(0, kUnrolled - 1, "kk_rest");
-    const Expr whole = max(seen, 0) / kUnrolled * kUnrolled;
-    kk_rest.where(whole + kk_rest < seen);
+    kk.where(b * block + kk.y * unrolled + unrolled <= tile_limit());
+    std::vector<Expr> steps{kk.y * unrolled + kk.x};
+    if (unrolled > 1) {
+      const Expr seen = min(tile_limit() - b * block, block);
+      const Expr whole = max(seen, 0) / unrolled * unrolled;
+      kk_rest = RDom(0, unrolled - 1, "kk_rest");
+      kk_rest.where(whole + kk_rest < seen);
+      steps.push_back(whole + kk_rest);
+    }
     pv(l, j, e, x, b, t, h) = 0.0f;
-    for (const Expr& at : {kk.y * kUnrolled + kk.x, whole + kk_rest}) {
+    for (const Expr& at : steps) {
       pv(l, j, e, x, b, t, h) =
           fma_f32(values(e, x, b * block + at, h), p(l, j, at, b, t, h), pv(l, j, e, x, b, t, h));
     }
@@ -160,32 +166,32 @@ class AttentionTiles : public Generator<AttentionTiles> {
     row_lse(l, j, t, h) = state(l, j, kTop, t, h) + log_f32(total);
     Func block_of_out("block_of_out");
     block_of_out(l, r, yv, eb, h) =
-        state(l, yv % vectors, kFirst + eb * kLanes + r, yv / vectors, h) *
+        state(l, yv % vectors, kFirst + eb * lanes + r, yv / vectors, h) *
         factor(l, yv % vectors, yv / vectors, h);
-    turned_out = transpose_block(block_of_out, kLanes, sizeof(float), l, r, {yv, eb, h});
+    turned_out = transpose_block(block_of_out, lanes, sizeof(float), l, r, {yv, eb, h});
     (*out_)(l, eb, y, h, o) = undef<float>();
     (*out_)(l, eb, y, h, first * out_->dim(2).stride()) =
-        turned_out.back()(l, y % kLanes, y / kLanes, eb, h);
+        turned_out.back()(l, y % lanes, y / lanes, eb, h);
     (*lse_)(y, h, o) = undef<float>();
-    (*lse_)(y, h, first) = row_lse(y % kLanes, (y / kLanes) % vectors, y / tile, h);
+    (*lse_)(y, h, first) = row_lse(y % lanes, (y / lanes) % vectors, y / tile, h);
   }
 
   void set_layouts() {
-    set_vectors(q);
-    set_vectors(*out_);
+    set_vectors(q, lanes);
+    set_vectors(*out_, lanes);
     set_mins(keys, values, *lse_);
     values.dim(0).set_bounds(0, kStep).set_stride(1);
     values.dim(1).set_stride(kStep);
     out_->dim(4).set_stride(1);
     lse_->dim(2).set_stride(1);
-    if (mask_ != nullptr) set_vectors(*mask_);
+    if (mask_ != nullptr) set_vectors(*mask_, lanes);
   }
 
   void schedule_tiles() {
     Func out = *out_, lse = *lse_;
     out.update()
         .split(y, t, yi, tile, TailStrategy::GuardWithIf)
-        .split(yi, j, r, kLanes)
+        .split(yi, j, r, lanes)
         .reorder(l, r, eb, j, t, h)
         .gpu_blocks(t, h)
         .vectorize(l)
@@ -202,7 +208,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
       if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
     qs.bound_storage(d, kMaxVectors * kLanes);
-    qs.split(d, db, r, kLanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
+    qs.split(d, db, r, lanes, TailStrategy::RoundUp).reorder(l, r, j, db).unroll(r);
     state.bound_storage(row, kFirst + kMaxVectors * kLanes).never_partition_all();
     state.update()
         .split(rs.x, xo, xi, held)
@@ -220,7 +226,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     for (std::vector<Func>* steps : {&turned_q, &turned_out}) {
       for (Func f : *steps) {
         f.store_in(MemoryType::Register).vectorize(l).unroll(r);
-        f.bound_extent(l, kLanes).bound_extent(r, kLanes);
+        f.bound_extent(l, lanes).bound_extent(r, lanes);
         f.bound_extent(h, 1);
       }
     }
@@ -248,7 +254,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     pv.compute_at(state, xo).store_in(MemoryType::Register);
     pv.bound_extent(e, held).unroll(e);
     pv.update(0).reorder(l, j, e, x, kk.x, kk.y).vectorize(l).unroll(j).unroll(e).unroll(kk.x);
-    pv.update(1).reorder(l, j, e, x, kk_rest).vectorize(l).unroll(j).unroll(e);
+    if (unrolled > 1) pv.update(1).reorder(l, j, e, x, kk_rest).vectorize(l).unroll(j).unroll(e);
   }
 };
 
