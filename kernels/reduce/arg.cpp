@@ -1,4 +1,4 @@
-// argmax and argmin: along rows by lanes, else across them.
+// argmax and argmin: along rows by lanes (of floats on CPUs in two passes), else across them.
 #include "kernels/kernels.h"
 #include "kernels/plan/halide_runtime.h"
 #include "kernels/recipe/lanes.h"
@@ -22,7 +22,9 @@ Plan plan_arg(DeviceClass device_class, const std::string& kind, const TensorTyp
   // A vector of a CPU, or enough for a GPU's work-group; shorter rows lie across.
   const int64_t shortest = device_class == DeviceClass::kCpu ? kLanes : 32;
   if (is_rows && view.axis >= shortest) {
-    const std::string kernel = fmt::format("{}_rows_{}", kind, name_of(input.dtype));
+    const bool is_search = device_class == DeviceClass::kCpu && input.dtype == DType::kF32;
+    const std::string kernel =
+        fmt::format("{}_{}_{}", kind, is_search ? "search" : "rows", name_of(input.dtype));
     const int64_t rows = std::clamp<int64_t>(32768 / view.axis, 1, ceil_div(view.outer, 16));
     recorder.call(kernel, device_class,
                   {Operand{0, input.dtype, {view.axis, view.outer}, {1, view.axis}, {}},

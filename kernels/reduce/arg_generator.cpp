@@ -5,6 +5,7 @@
 #include "kernels/pointwise/pointwise_recipe.h"
 #include "kernels/recipe/lane_fold.h"
 #include "kernels/recipe/layout.h"
+#include "kernels/reduce/axis_recipe.h"
 
 #include <cmath>
 #include <limits>
@@ -87,7 +88,74 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
   RDom steps;
 };
 
-// Along the dense axis of at least a vector: in(r, row) -> out(row). A lane keeps the best of its
+// Along the dense axis of at least a vector, of floats on CPUs: in(r, row) -> out(row). A row is
+// passed over twice, the second time near at hand: for its best value and whether it has a NaN,
+// then for where that is, backwards, so that a lane just keeps what it found last. (In one pass
+// best value, place and first NaN are three registers a vector, and spill.)
+class ArgSearch : public ArgGenerator<ArgSearch> {
+ public:
+  static constexpr int kParts = 4, kStep = kParts * kLanes;
+  static constexpr int kNowhere = std::numeric_limits<int32_t>::max() - kStep;
+  Input<Buffer<float, 2>> in{"in"};
+  Input<int> rows_per_group{"rows_per_group"};
+  Output<Buffer<int32_t, 1>> out{"out"};
+
+  void generate() {
+    AxisNest nest("rows", false);
+    nest.length = in.dim(0).extent();
+    nest.row = row;
+    const bool is_max = kind.value() == "argmax";
+    const Expr value = in(nest.r, row);
+    Fold best(nest, "best",
+              {{is_max ? FoldKind::kMax : FoldKind::kMin, value}, {FoldKind::kSquares, value}});
+    // What is found is neither worse than `limit` nor `other`: the best value, as no element is a
+    // NaN, or a NaN.
+    const Expr end = is_max ? INFINITY : -INFINITY, has_nan = ne(best[1], best[1]);
+    limit(row) = Tuple(select(has_nan, end, best[0]), select(has_nan, end, NAN));
+    places(l, part, row) = kNowhere;
+    const Expr whole = nest.length / kStep, left = nest.length / kLanes - whole * kParts;
+    tail = RDom(0, select(nest.length % kLanes != 0, 1, 0), "tail");
+    search(0, nest.length - kLanes + tail);
+    rest = RDom(0, left, "rest");
+    search(0, whole * kStep + (left - 1 - rest) * kLanes);
+    steps = RDom(0, kParts, 0, whole, "steps");
+    search(steps.x, (whole - 1 - steps.y) * kStep);
+
+    const auto first = [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+      return std::vector<Expr>{min(a[0], b[0])};
+    };
+    Func across("across");
+    const auto at = [&](int p) { return places(l, p, row) + p * kLanes + l; };
+    across(l, row) = min(min(at(0), at(1)), min(at(2), at(3)));
+    LaneFold lane_fold(across, kLanes, {row}, first);
+    out(row) = lane_fold.total()[0];
+
+    set_mins(in, out);
+    AxisSchedule schedule(nest, out, rows_per_group);
+    schedule.keep(best);
+    schedule.keep(limit);
+    places.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
+    places.bound(part, 0, kParts).unroll(part);
+    places.update(0).reorder(l, tail).vectorize(l);
+    places.update(1).reorder(l, rest).vectorize(l);
+    places.update(2).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
+    lane_fold.keep(out, row);
+  }
+
+ private:
+  // Elements from `index` + those of the parts before on: places are without the latter.
+  void search(const Expr& to, const Expr& index) {
+    const Expr value = in(index + to * kLanes + l, row);
+    const Expr is_other = is_better(limit(row)[0], value) || eq(value, limit(row)[1]);
+    places(l, to, row) = select(is_other, places(l, to, row), index);
+  }
+
+  Var l{"l"}, part{"part"}, row{"row"};
+  Func limit{"limit"}, places{"places"};
+  RDom steps, rest, tail;
+};
+
+// The same of integers, and on GPUs, in one pass. A lane keeps the best of its
 // values, where that was, and where its first NaN was. On GPUs a lane is a work-item, which loads
 // several values at a time.
 class ArgRows : public ArgGenerator<ArgRows> {
@@ -185,4 +253,5 @@ class ArgRows : public ArgGenerator<ArgRows> {
 }  // namespace ballast::kernels
 
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgReduce, arg_reduce)
+HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgSearch, arg_search)
 HALIDE_REGISTER_GENERATOR(ballast::kernels::ArgRows, arg_rows)

@@ -15,9 +15,16 @@ endforeach()
 foreach(dtype f32 i32 i64 u8)
   foreach(kind argmax argmin)
     ballast_kernel(${kind}_${dtype} GENERATOR arg_reduce PARAMS kind=${kind} dtype=${dtype})
-    ballast_kernel(${kind}_rows_${dtype} GENERATOR arg_rows
+    set(classes)
+    if(dtype STREQUAL f32)
+      set(classes CLASSES gpu)
+    endif()
+    ballast_kernel(${kind}_rows_${dtype} ${classes} GENERATOR arg_rows
                    PARAMS kind=${kind} dtype=${dtype})
   endforeach()
+endforeach()
+foreach(kind argmax argmin)
+  ballast_kernel(${kind}_search_f32 CLASSES cpu GENERATOR arg_search PARAMS kind=${kind})
 endforeach()
 
 foreach(dtype f32 i32 i64)
