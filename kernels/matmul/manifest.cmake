@@ -55,6 +55,8 @@ matmul_tile(12 2 epilogue plain packing)
 matmul_tile(12 1 epilogue packing plain columns)
 matmul_tile(8 3 epilogue plain packing columns)
 matmul_tile(6 1 epilogue plain packing copying columns strided)
+matmul_tile_of(6 2 8 chunks)
+matmul_tile_of(5 2 8 epilogue plain columns chunks)
 matmul_tile_of(4 3 8 epilogue plain packing copying columns chunks)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=8 vectors=2)

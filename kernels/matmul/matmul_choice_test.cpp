@@ -104,6 +104,9 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                      "4x24",
                                      "1x64_chunks",
                                      "4x24_chunks",
+                                     "5x16",
+                                     "5x16_chunks",
+                                     "6x16_chunks",
                                      "16x32_turned",
                                      "16x16_turned",
                                      "6x64_strided",
@@ -149,8 +152,8 @@ TEST(MatmulChoice, GroupsOfAnySizeGiveTheSameBits) {
   }
   if (is_simulated()) return;
   EXPECT_EQ(tiles, (std::set<std::string>{"6x64", "12x32", "8x48", "6x16", "4x24", "4x24_chunks",
-                                          "6x64_chunks", "6x64_chunks_strided", "6x64_strided",
-                                          "6x16_strided"}));
+                                          "5x16", "5x16_chunks", "6x16_chunks", "6x64_chunks",
+                                          "6x64_chunks_strided", "6x64_strided", "6x16_strided"}));
 }
 
 // Vectors of B that lie where its rows do pass their ends, the last ones B's.

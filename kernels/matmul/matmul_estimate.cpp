@@ -22,8 +22,9 @@ constexpr double kAliasingPenalty = 1.5, kAliasingChunkPenalty = 1.25;
 constexpr double kEvictedPenalty = 3;
 constexpr double kUnalignedPenalty = 1.25;  // every vector of B lies across two lines
 // A panel's rows begin or end within a line, which its neighbour's group reads and writes too.
-// Nor can C be written past the caches.
+// Nor can C be written past the caches. Where a large B is read in long runs, these count for more.
 constexpr double kHalfLinesPenalty = 1.3, kHalfLineStoreNs = 0.015, kUnstreamedStoreNs = 0.1;
+constexpr int64_t kLargeFloats = 2 * 1024 * 1024;
 // A step of k reads one line of B, and the next is pages away soon.
 constexpr double kScatteredPenalty = 1.25;
 constexpr int64_t kScatteredPitch = 256;
@@ -79,7 +80,11 @@ double multiply_add_ns(const MatmulProblem& p, const MatmulChoice& c) {
               first_cache_penalty(p, c);
   ns *= aliasing_penalty(p, c);
   if (c.pack == MatmulPack::kNone && pitch % kMatmulLanes != 0) ns *= kUnalignedPenalty;
-  if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines()) ns *= kHalfLinesPenalty;
+  const bool reads_runs = c.tile->has(kMatmulChunks) && c.tile->chunks().in_runs &&
+                          p.lanes(c).extent * p.k > kLargeFloats;
+  if (c.pack == MatmulPack::kNone && !c.tile->has_whole_lines() && !reads_runs) {
+    ns *= kHalfLinesPenalty;
+  }
   if (c.pack == MatmulPack::kNone && c.tile->lanes() < 2 * kMatmulLanes &&
       pitch >= kScatteredPitch) {
     ns *= kScatteredPenalty;

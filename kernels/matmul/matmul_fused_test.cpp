@@ -115,21 +115,15 @@ TEST(FusedMatmul, EveryKernelGivesTheBitsOfTheUnfused) {
   std::set<std::string> all = {"matmul_128x128_block", "matmul_64x64_block", "matmul_32x32_block",
                                "matmul_general"};
   const bool has_cpu_class = device_classes().front() == DeviceClass::kCpu;
-  const std::set<std::string> of_cpus = {"matmul_6x64",
-                                         "matmul_12x32",
-                                         "matmul_8x48",
-                                         "matmul_6x16",
-                                         "matmul_4x24",
-                                         "matmul_4x24_chunks",
-                                         "matmul_1x64_chunks",
-                                         "matmul_6x64_strided",
-                                         "matmul_6x16_strided",
-                                         "matmul_16x32_turned",
-                                         "matmul_16x16_turned",
-                                         "matmul_16x16_short",
-                                         "matmul_16x16_short_narrow",
-                                         "matmul_6x64_chunks",
-                                         "matmul_6x64_chunks_strided"};
+  const std::set<std::string> of_cpus = {"matmul_6x64",         "matmul_12x32",
+                                         "matmul_8x48",         "matmul_6x16",
+                                         "matmul_4x24",         "matmul_4x24_chunks",
+                                         "matmul_5x16",         "matmul_5x16_chunks",
+                                         "matmul_6x16_chunks",  "matmul_1x64_chunks",
+                                         "matmul_6x64_strided", "matmul_6x16_strided",
+                                         "matmul_16x32_turned", "matmul_16x16_turned",
+                                         "matmul_16x16_short",  "matmul_16x16_short_narrow",
+                                         "matmul_6x64_chunks",  "matmul_6x64_chunks_strided"};
   if (has_cpu_class) all.insert(of_cpus.begin(), of_cpus.end());
   std::set<std::string> kernels;
   for (const auto& [way, kernel] : taken) kernels.insert(kernel);
