@@ -131,7 +131,9 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     define_product(near_k, s, keys, qs, RDom(0, depth, "k"));
     define_product(near_v, dp, values, douts, RDom(0, value_depth, "e"));
     js = RDom(0, held, 0, int(block) / held, "js");
-    js.where(b * block + js.y * held < key_limit(t));
+    // All keys of the last chunk of dk and dv: hidden ones have p = 0.
+    const Expr seen_keys = key_limit(t) - b * block;
+    js.where(js.y * held < (seen_keys + held_keys - 1) / held_keys * held_keys);
     const Expr cc = js.y * held + js.x, key = n * part_keys + b * block + cc;
     const Expr lane = i % lanes, vector = i / lanes;
     Expr score = s(lane, vector, cc, b, t, n, h);

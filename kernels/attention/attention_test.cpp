@@ -127,6 +127,7 @@ TEST(Attention, Causal) {
   for (int64_t n : {1, 2, 13, 33, 100, 300, 600}) check_case({1, 2, n, n, 16, 16, true});
   check_case({1, 1, 40, 300, 32, 32, true});  // more keys than queries: the rest is never seen
   check_case({1, 1, 300, 40, 32, 32, true});
+  for (int64_t queries : {4, 28, 52}) check_case({1, 2, queries, 191, 16, 16, true});
   check_case({1, 1, 10, 5, 20, 20, true});
 }
 
