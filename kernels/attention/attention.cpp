@@ -171,7 +171,7 @@ int64_t in_tiles_of(const AttentionConfig& c, const Tile& tile) {
 }
 
 // Of this CPU, and its kernel that is a `name`.
-Tile tile_of_cpu() { return has_wide_registers() ? kWideTile : kNarrowTile; }
+Tile tile_of_cpu() { return tile_of(!has_wide_registers()); }
 std::string kernel_of_cpu(const std::string& name) {
   return has_wide_registers() ? name : "narrow_" + name;
 }

@@ -32,11 +32,8 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
-  GeneratorParam<int> block{"block", kWideTile.key_block};
-  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
-  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};   // of queries in a tile
-  GeneratorParam<bool> is_single{"is_single", false};          // of which there is one only
-  GeneratorParam<int> registers{"registers", kWideTile.sums};  // vectors of sums at a time
+  GeneratorParam<bool> narrow{"narrow", false};        // see tile_of()
+  GeneratorParam<bool> is_single{"is_single", false};  // a tile of one vector, after whole ones
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 4>> dout{"dout"};      // the same
@@ -57,11 +54,13 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 
   void generate() {
     key_count = keys.dim(1).extent();
-    whole = vectors;
-    tile_vectors = is_single ? 1 : whole;
-    tile = tile_vectors * lanes;
-    held = registers / whole;
-    held_keys = registers / kRowVectors;
+    whole = tile_of(narrow);
+    lanes = whole.lanes;
+    block = whole.key_block;
+    vectors = is_single ? 1 : whole.vectors;
+    tile = vectors * lanes;
+    held = whole.sums / whole.vectors;
+    held_keys = whole.sums / kRowVectors;
     depth = min(keys.dim(0).extent(), kMaxVectors * kLanes);
     value_depth = min(values.dim(0).extent(), kMaxVectors * kLanes);
     turned_q = turned(q, scale, qs);
@@ -81,7 +80,10 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
       y{"y"}, u{"u"}, v{"v"}, i{"i"}, row{"row"};
   static constexpr int kPointers = 4;
   Expr key_count, depth, value_depth;
-  int whole = 0, tile_vectors = 0, tile = 0, held = 0, held_keys = 0;
+  // Queries, and vectors of so many lanes, of a tile; keys of a block; elements of dq and keys
+  // whose sums are in registers at a time.
+  Tile whole = kWideTile;
+  int tile = 0, vectors = 0, lanes = 0, block = 0, held = 0, held_keys = 0;
   RDom rs;
   Func qs{"qs"}, douts{"douts"}, limits{"limits"}, lses{"lses"}, deltas{"deltas"}, near_k{"near_k"},
       near_v{"near_v"}, s{"s"}, dp{"dp"}, p{"p"}, ds{"ds"}, dq{"dq"}, dk{"dk"}, dv{"dv"};
@@ -110,14 +112,15 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     return steps;
   }
 
-  // near = rows of a tensor, result = their products with `lanes`. More rows than there are
+  // near = rows of a tensor, result = their products with `in_lanes`. More rows than there are
   // registers for their addresses are copied, to constant distances.
-  void define_product(Func near, Func result, Input<Buffer<float, 3>>& rows, Func lanes, RDom k) {
+  void define_product(Func near, Func result, Input<Buffer<float, 3>>& rows, Func in_lanes,
+                      RDom k) {
     const Expr key = min(n * part_keys + b * block + c, key_count - 1);
     near(d, c, b, n, h) = rows(d, key, h);
     result(l, j, c, b, t, n, h) = 0.0f;
     result(l, j, c, b, t, n, h) =
-        fma_f32(near(k, c, b, n, h), lanes(l, j, k, t, h), result(l, j, c, b, t, n, h));
+        fma_f32(near(k, c, b, n, h), in_lanes(l, j, k, t, h), result(l, j, c, b, t, n, h));
   }
 
   // p and ds of a block, loops trimmed to the keys that may be seen. Queries past the last, and
@@ -130,7 +133,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     deltas(l, j, t, h) = delta(at, h);
     define_product(near_k, s, keys, qs, RDom(0, depth, "k"));
     define_product(near_v, dp, values, douts, RDom(0, value_depth, "e"));
-    js = RDom(0, held, 0, int(block) / held, "js");
+    js = RDom(0, held, 0, block / held, "js");
     // All keys of the last chunk of dk and dv: hidden ones have p = 0.
     const Expr seen_keys = key_limit(t) - b * block;
     js.where(js.y * held < (seen_keys + held_keys - 1) / held_keys * held_keys);
@@ -138,7 +141,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     const Expr lane = i % lanes, vector = i / lanes;
     Expr score = s(lane, vector, cc, b, t, n, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent(), tile_at = first / (whole * lanes) + t;
+      const Expr heads = mask_->dim(4).extent(), tile_at = first / whole.queries() + t;
       score += (*mask_)(lane, vector, min(key, key_count - 1), tile_at, h % heads, h / heads);
     }
     const Expr is_seen = lt(cast<float>(key), limits(lane, vector, t));
@@ -179,8 +182,9 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     const int chunks = block / held_keys, pair = kRowVectors * lanes;
     const Expr pairs = (max(depth, value_depth) + pair - 1) / pair;
     const Expr tiles = (query_count - first + tile - 1) / tile;
-    rs = RDom({{0, registers}, {0, chunks}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
-              "rs");
+    rs =
+        RDom({{0, whole.sums}, {0, chunks}, {0, pairs}, {0, 3}, {0, part_keys / block}, {0, tiles}},
+             "rs");
     const Expr what = rs[3], b_ = rs[4], t_ = rs[5], limit = key_limit(t_);
     rs.where(b_ * block < limit);
     const Expr has_chunk = b_ * block + rs[1] * held_keys < limit;
@@ -191,20 +195,20 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     // Rows are the registers' sums: dk of a pair of vectors after the other, dv, dq' tile by tile.
     const Expr dk_rows = pairs * (part_keys / held_keys);
     const Expr key_row = rs[2] * (part_keys / held_keys) + b_ * chunks + rs[1];
-    const Expr tile_at = first / (whole * lanes) + t_;
+    const Expr tile_at = first / whole.queries() + t_;
     const Expr place = select(what == 0, 2 * dk_rows + tile_at * (depth / held) + chunk, what == 1,
                               key_row, dk_rows + key_row);
     const Expr target = unsafe_promise_clamped(place, 0, sums_->dim(2).extent() - 1);
     Func sums = *sums_;
     // A tile of one vector comes after whole ones; dq' of vectors past the last is never read.
     sums(l, v, row, n, h) = is_single ? undef<float>() : Expr(0.0f);
-    const Expr vector = min(rs[0] % whole, tile_vectors - 1);
+    const Expr vector = min(rs[0] % whole.vectors, vectors - 1);
     const auto of_keys = [&](Func sum) {
       return sum(l, rs[0] % kRowVectors, rs[0] / kRowVectors, rs[1], rs[2], b_, t_, n, h);
     };
     sums(l, rs[0], target, n, h) +=
-        select(what == 0, dq(l, vector, rs[0] / whole, chunk, b_, t_, n, h), what == 1, of_keys(dk),
-               of_keys(dv));
+        select(what == 0, dq(l, vector, rs[0] / whole.vectors, chunk, b_, t_, n, h), what == 1,
+               of_keys(dk), of_keys(dv));
   }
 
   void set_layouts() {
@@ -212,12 +216,12 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     set_vectors(dout, lanes);
     set_mins(keys, values, lse, delta);
     if (mask_ != nullptr) set_vectors(*mask_, lanes);
-    set_rows_layout(*sums_, lanes, registers);
+    set_rows_layout(*sums_, lanes, whole.sums);
   }
 
   void schedule_sums() {
     Func sums = *sums_;
-    sums.bound(v, 0, registers).gpu_blocks(n, h).vectorize(l).unroll(v);
+    sums.bound(v, 0, whole.sums).gpu_blocks(n, h).vectorize(l).unroll(v);
     sums.update()
         .reorder(l, rs[0], rs[1], rs[2], rs[3], rs[4], rs[5], n, h)
         .gpu_blocks(n, h)
@@ -228,7 +232,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     for (Func f : {dq, dk, dv}) {
       const bool is_dq = f.name() == dq.name();
       f.compute_at(sums, rs[1]).store_in(MemoryType::Register);
-      f.bound_extent(j, is_dq ? tile_vectors : kRowVectors);
+      f.bound_extent(j, is_dq ? vectors : kRowVectors);
       f.bound_extent(x, is_dq ? held : held_keys).bound_extent(y, 1).bound_extent(b, 1);
       f.bound_extent(t, 1).bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(x);
       if (!is_dq) f.bound_extent(u, 1);
@@ -240,7 +244,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
   void schedule_tiles() {
     for (Func f : {qs, douts, limits, lses, deltas}) {
       f.compute_at(*sums_, rs[5]).store_in(MemoryType::Stack).vectorize(l);
-      f.bound_extent(j, tile_vectors).bound_extent(t, 1).unroll(j);
+      f.bound_extent(j, vectors).bound_extent(t, 1).unroll(j);
       if (f.dimensions() > 3) f.bound_extent(h, 1);
     }
     for (Func f : {qs, douts}) {
@@ -272,7 +276,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
     }
     for (Func f : {s, dp}) {
       f.compute_at(f.name() == s.name() ? p : ds, js.y).store_in(MemoryType::Register);
-      f.bound_extent(j, tile_vectors).bound_extent(c, held).bound_extent(b, 1).bound_extent(t, 1);
+      f.bound_extent(j, vectors).bound_extent(c, held).bound_extent(b, 1).bound_extent(t, 1);
       f.bound_extent(n, 1).bound_extent(h, 1).vectorize(l).unroll(j).unroll(c);
       f.update()
           .reorder(l, j, c, RVar(f.name() == s.name() ? "k$x" : "e$x"))
@@ -287,7 +291,7 @@ class AttentionGradTiles : public Generator<AttentionGradTiles> {
 class AttentionGradRows : public Generator<AttentionGradRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<int> vectors{"vectors", kRowVectors};
+  GeneratorParam<bool> narrow{"narrow", false};  // see tile_of()
 
   Input<Buffer<float, 5>> sums{"sums"};
   Input<int> first_row{"first_row"};
@@ -297,6 +301,7 @@ class AttentionGradRows : public Generator<AttentionGradRows> {
   Output<Buffer<float, 5>> out{"out"};  // [bh][part][row][vector][lane]
 
   void generate() {
+    const int vectors = kRowVectors * tile_of(narrow).lanes / kLanes;
     RDom y(0, part_keys, "y");
     y.where(n * part_keys + y < key_count);
     out(l, v, row, n, h) = undef<float>();
@@ -315,8 +320,7 @@ class AttentionGradRows : public Generator<AttentionGradRows> {
 class AttentionGradQueries : public Generator<AttentionGradQueries> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
-  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
-  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};
+  GeneratorParam<bool> narrow{"narrow", false};  // see tile_of()
 
   Input<Buffer<float, 5>> sums{"sums"};
   Input<int> first_row{"first_row"};
@@ -325,6 +329,7 @@ class AttentionGradQueries : public Generator<AttentionGradQueries> {
   Output<Buffer<float, 4>> out{"out"};
 
   void generate() {
+    const int lanes = tile_of(narrow).lanes, vectors = tile_of(narrow).vectors;
     RDom n(0, sums.dim(3).extent(), "n");
     const Expr depth = out.dim(1).extent() * lanes;
     Func total("total"), block("block");

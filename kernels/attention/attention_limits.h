@@ -16,6 +16,7 @@ struct Tile {
 };
 constexpr Tile kWideTile{16, 2, 16, 64};   // of 32 registers of 64 bytes
 constexpr Tile kNarrowTile{8, 3, 12, 60};  // of 16 registers of 32 bytes
-constexpr int kRowVectors = 2;             // of a row of k or v, whose sums are taken at a time
+constexpr Tile tile_of(bool narrow) { return narrow ? kNarrowTile : kWideTile; }
+constexpr int kRowVectors = 2;  // of a row of k or v, whose sums are taken at a time
 
 }  // namespace ballast::kernels::attention

@@ -8,6 +8,9 @@
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/recipe/shuffle.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace ballast::kernels {
 namespace {
 
@@ -19,10 +22,8 @@ class AttentionTiles : public Generator<AttentionTiles> {
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<bool> has_mask{"has_mask", false};
   GeneratorParam<int> block{"block", 128};
-  GeneratorParam<int> lanes{"lanes", kWideTile.lanes};
-  GeneratorParam<int> vectors{"vectors", kWideTile.vectors};  // of queries in a tile
-  GeneratorParam<int> held{"held", kStep};      // of a step, whose sums are in registers at a time
-  GeneratorParam<int> unrolled{"unrolled", 4};  // steps of a sum: one address and constants
+  GeneratorParam<bool> narrow{"narrow", false};        // see tile_of()
+  GeneratorParam<bool> is_single{"is_single", false};  // a tile of one vector, after whole ones
 
   Input<Buffer<float, 4>> q{"q"};            // [bh][query][vector][lane]
   Input<Buffer<float, 3>> keys{"keys"};      // [bh][key][d]
@@ -40,7 +41,13 @@ class AttentionTiles : public Generator<AttentionTiles> {
 
   void generate() {
     key_count = keys.dim(1).extent();
-    tile = int(vectors) * int(lanes);
+    const Tile whole = tile_of(narrow);
+    whole_tile = whole.queries();
+    lanes = whole.lanes;
+    vectors = is_single ? 1 : whole.vectors;
+    tile = vectors * lanes;
+    held = std::min(kStep, whole.sums / vectors);
+    unrolled = narrow ? 1 : 4;
     define_scores();
     define_probabilities();
     define_state();
@@ -56,7 +63,9 @@ class AttentionTiles : public Generator<AttentionTiles> {
   Var l{"l"}, j{"j"}, r{"r"}, t{"t"}, h{"h"}, b{"b"}, c{"c"}, u{"u"}, d{"d"}, e{"e"}, x{"x"},
       db{"db"}, eb{"eb"}, o{"o"}, y{"y"}, yi{"yi"}, yv{"yv"}, row{"row"};
   Expr key_count;
-  int tile = 0;
+  // Queries, and vectors of so many lanes, of a tile; keys or elements of a step whose sums are in
+  // registers at a time; steps of a sum that have one address and constants.
+  int whole_tile = 0, tile = 0, vectors = 0, lanes = 0, held = 0, unrolled = 0;
   RVar xo{"xo"}, xi{"xi"};
   RDom js, ju, rs, k, kk, kk_rest;
   Func qs{"qs"}, limits{"limits"}, dot{"dot"}, s{"s"}, tops{"tops"}, top{"top"}, p{"p"},
@@ -93,7 +102,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     const Expr cc = js.y * kStep + js.x, key = b * block + cc;
     Expr score = dot(l, j, cc, b, t, h);
     if (mask_ != nullptr) {
-      const Expr heads = mask_->dim(4).extent(), at = first / (mask_->dim(1).extent() * lanes) + t;
+      const Expr heads = mask_->dim(4).extent(), at = first / whole_tile + t;
       score += (*mask_)(l, j, min(key, key_count - 1), at, h % heads, h / heads);
     }
     // As floats, opaque to Halide: otherwise it would put the condition into the loops of dot.
@@ -117,7 +126,7 @@ class AttentionTiles : public Generator<AttentionTiles> {
     sums(l, j, u, b, t, h) += p(l, j, ju * kStep + u, b, t, h);
     sum(l, j, b, t, h) = combined(sums, [](const Expr& a, const Expr& o) { return a + o; });
 
-    kk = RDom(0, unrolled, 0, int(block) / unrolled, "kk");
+    kk = RDom(0, unrolled, 0, block / unrolled, "kk");
     // Not of `seen`, whose bound of a block Halide would lose.
     kk.where(b * block + kk.y * unrolled + unrolled <= tile_limit());
     std::vector<Expr> steps{kk.y * unrolled + kk.x};

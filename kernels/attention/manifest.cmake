@@ -4,20 +4,18 @@ foreach(mask "" _mask)
     set(params "has_mask=true")
   endif()
   # `narrow`: for 16 registers of 8 lanes.
-  foreach(tiles "tiles" "single_tiles vectors=1" "narrow_tiles lanes=8 vectors=3 held=4 unrolled=1"
-          "narrow_single_tiles lanes=8 vectors=1 unrolled=1")
+  foreach(tiles "tiles" "single_tiles is_single=true" "narrow_tiles narrow=true"
+          "narrow_single_tiles narrow=true is_single=true")
     separate_arguments(tiles)
     list(POP_FRONT tiles name)
+    set(wide "")
+    if(name MATCHES narrow)
+      set(wide WIDE)
+    endif()
     ballast_kernel(attention_${name}${mask} CLASSES cpu WIDE GENERATOR attention_tiles
                    PARAMS ${tiles} ${params})
-  endforeach()
-  foreach(tiles "tiles PARAMS" "single_tiles PARAMS is_single=true"
-          "narrow_tiles WIDE PARAMS lanes=8 vectors=3 registers=12 block=60"
-          "narrow_single_tiles WIDE PARAMS lanes=8 vectors=3 registers=12 block=60 is_single=true")
-    separate_arguments(tiles)
-    list(POP_FRONT tiles name)
-    ballast_kernel(attention_grad_${name}${mask} CLASSES cpu GENERATOR attention_grad_tiles
-                   ${tiles} ${params})
+    ballast_kernel(attention_grad_${name}${mask} CLASSES cpu ${wide}
+                   GENERATOR attention_grad_tiles PARAMS ${tiles} ${params})
   endforeach()
   foreach(kernel attention_strip_softmax attention_strip_weights)
     ballast_kernel(${kernel}${mask} CLASSES gpu GENERATOR ${kernel} PARAMS ${params})
@@ -37,10 +35,10 @@ ballast_kernel(attention_turn_keep CLASSES cpu GENERATOR attention_turn_keep)
 ballast_kernel(attention_turn_add CLASSES cpu GENERATOR attention_turn_add)
 ballast_kernel(attention_grad_rows CLASSES cpu GENERATOR attention_grad_rows)
 ballast_kernel(attention_grad_narrow_rows CLASSES cpu GENERATOR attention_grad_rows
-               PARAMS vectors=1)
+               PARAMS narrow=true)
 ballast_kernel(attention_grad_queries CLASSES cpu GENERATOR attention_grad_queries)
 ballast_kernel(attention_grad_narrow_queries CLASSES cpu GENERATOR attention_grad_queries
-               PARAMS lanes=8 vectors=3)
+               PARAMS narrow=true)
 ballast_kernel(attention_keep CLASSES gpu GENERATOR attention_keep)
 
 ballast_oclgrind_filter(Attention.Ti* Attention.Strips Attention.FullyMaskedRows Attention.EmptyExtents)

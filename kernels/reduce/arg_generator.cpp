@@ -94,8 +94,8 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
 // best value, place and first NaN are three registers a vector, and spill.)
 class ArgSearch : public ArgGenerator<ArgSearch> {
  public:
-  static constexpr int kParts = 4, kStep = kParts * kLanes;
-  static constexpr int kNowhere = std::numeric_limits<int32_t>::max() - kStep;
+  static constexpr int kParts = kRowStep / kLanes;
+  static constexpr int kNowhere = std::numeric_limits<int32_t>::max() - kRowStep;
   Input<Buffer<float, 2>> in{"in"};
   Input<int> rows_per_group{"rows_per_group"};
   Output<Buffer<int32_t, 1>> out{"out"};
@@ -113,13 +113,13 @@ class ArgSearch : public ArgGenerator<ArgSearch> {
     const Expr end = is_max ? INFINITY : -INFINITY, has_nan = ne(best[1], best[1]);
     limit(row) = Tuple(select(has_nan, end, best[0]), select(has_nan, end, NAN));
     places(l, part, row) = kNowhere;
-    const Expr whole = nest.length / kStep, left = nest.length / kLanes - whole * kParts;
+    const Expr whole = nest.length / kRowStep, left = nest.length / kLanes - whole * kParts;
     tail = RDom(0, select(nest.length % kLanes != 0, 1, 0), "tail");
     search(0, nest.length - kLanes + tail);
     rest = RDom(0, left, "rest");
-    search(0, whole * kStep + (left - 1 - rest) * kLanes);
+    search(0, whole * kRowStep + (left - 1 - rest) * kLanes);
     steps = RDom(0, kParts, 0, whole, "steps");
-    search(steps.x, (whole - 1 - steps.y) * kStep);
+    search(steps.x, (whole - 1 - steps.y) * kRowStep);
 
     const auto first = [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
       return std::vector<Expr>{min(a[0], b[0])};
