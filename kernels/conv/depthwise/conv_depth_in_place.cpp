@@ -94,9 +94,9 @@ bool is_halved_square(const ConvConfig& c) {
          std::count(std::begin(kSides), std::end(kSides), side) > 0 &&
          (has_wide_registers() || side <= kLanes / 2);
 }
-// Towards the weights: with narrow registers these planes are turned.
+// Towards the weights: with narrow registers planes of 5x5 are turned.
 bool has_halved_square_weights(const ConvConfig& c) {
-  return has_wide_registers() && is_halved_square(c);
+  return is_halved_square(c) && (has_wide_registers() || c.kernel_w == 3);
 }
 
 // 3x3 on rows with a lane to spare in vectors of eight has one in each: wide ones hold two, so that

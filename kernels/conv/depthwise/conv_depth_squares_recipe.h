@@ -57,31 +57,37 @@ class SquaresGenerator : public Halide::Generator<Derived> {
   int row_of(int v, int lane) const { return side() - rows() * (vectors() - v) + lane / pitch(); }
   int column_of(int lane) const { return lane % pitch() - (pitch() - side()); }
 
-  // Vector v of a plane, from what lies there.
+  // Which lane of its vector lane `lane` of a row is, and the other way round.
+  virtual int order(int lane) const { return lane; }
+
+  // Vector v of a plane, from what lies there. Lanes before a row are zeros where it has its order.
   Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
     const auto spread = [&](int vector, int start) {
       return take_lanes(pixels, Expr(0.0f), lane_count(), [&](int lane) {
-        const int row = row_of(vector, lane), column = column_of(lane);
+        const int row = row_of(vector, order(lane)), column = column_of(order(lane));
         return row < 0 || column < 0 ? zero() : row * side() + column - start;
       });
     };
-    const Expr any = rows() == 1 ? select(l < lane_count() - side(), 0.0f, pixels)
-                                 : spread(vectors() - 1, plane() - lane_count());
+    Expr any = spread(vectors() - 1, plane() - lane_count());
+    if (rows() == 1) {
+      any = has_order() ? select(l < lane_count() - side(), 0.0f, pixels) : ordered(pixels);
+    }
     return select(v == 0, spread(0, 0), any);
   }
 
   // What lies there, vector v, of a plane whose vectors are `vector(v)`.
   Expr without_pitch(const Expr& v, const std::function<Expr(Expr)>& vector) {
     const auto lane_of = [&](int row, int column) {
-      return (row + rows() * vectors() - side()) * pitch() + pitch() - side() + column;
+      const int lane = (row + rows() * vectors() - side()) * pitch() + pitch() - side() + column;
+      return lane / lane_count() * lane_count() + order(lane % lane_count());
     };
     const auto first = [&](int lane) { return lane_of(lane / side(), lane % side()); };
     const auto dense = [&](int lane) {
       const int place = std::max(plane() - lane_count() + lane, plane() - rows() * side());
       return lane_of(place / side(), place % side()) % lane_count();
     };
-    const Expr any =
-        rows() == 1 ? vector(v) : take_lanes(vector(v), vector(v), lane_count(), dense);
+    Expr any = take_lanes(vector(v), vector(v), lane_count(), dense);
+    if (rows() == 1) any = has_order() ? vector(v) : ordered(vector(v));
     return select(v == 0, take_lanes(vector(v), vector(v + 1), lane_count(), first), any);
   }
 
@@ -118,6 +124,12 @@ class SquaresGenerator : public Halide::Generator<Derived> {
       const bool exists = column >= 0 && column + right >= 0 && column + right < side();
       return exists ? lane + right : zero();
     });
+  }
+
+ private:
+  bool has_order() const { return order(2) == 2; }
+  Expr ordered(const Expr& value) {
+    return take_lanes(value, value, lane_count(), [&](int lane) { return order(lane); });
   }
 };
 
@@ -204,9 +216,20 @@ class SquareWeights : public Base {
     lanes(l, g) = Halide::Tuple(std::vector<Expr>(this->taps(), 0.0f));
   }
   Expr old_sum(int tap) { return lanes(l, g)[tap]; }
-  void store_sums(const std::vector<Expr>& sums) {
+  // `skipped`: lanes before a row that are no zeros.
+  void store_sums(const std::vector<Expr>& sums, int skipped = 0) {
     lanes(l, g) = Halide::Tuple(sums);
-    fold.emplace(lanes, this->lane_count(), std::vector<Halide::Var>{g}, add_by_tap);
+    Halide::Func folded = lanes;
+    folds_pixels = skipped > 0;
+    if (folds_pixels) {
+      std::vector<Expr> of_pixels;
+      for (int tap = 0; tap < this->taps(); ++tap) {
+        of_pixels.push_back(select(l < skipped, 0.0f, lanes(l, g)[tap]));
+      }
+      folded = Halide::Func("of_pixels");
+      folded(l, g) = Halide::Tuple(of_pixels);
+    }
+    fold.emplace(folded, this->lane_count(), std::vector<Halide::Var>{g}, add_by_tap);
     dw(kx, ky, g) = mux(ky * this->across() + kx, fold->total());
   }
 
@@ -221,12 +244,15 @@ class SquareWeights : public Base {
         .unroll(ky)
         .never_partition_all();
     fold->keep(dw, gi);
-    lanes.compute_at(dw, g).bound_storage(g, kDepthWeightPlanes);
+    if (folds_pixels) lanes.bound(l, 0, this->lane_count()).vectorize(l);
+    lanes.compute_at(dw, g).store_in(Halide::MemoryType::Stack);
+    lanes.bound_storage(g, kDepthWeightPlanes);
     lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
   }
 
  private:
   Halide::Var kx{"kx"}, ky{"ky"};
+  bool folds_pixels = false;  // of `lanes`, not all of it
   std::optional<LaneFold> fold;
 };
 

@@ -48,17 +48,49 @@ class StepsGenerator : public SquaresGenerator<Derived> {
     return v >= 0 && v < vectors() && ky >= 0 && ky < across() && row > -apart() + 1 &&
            row < whole();
   }
+};
+
+// Of those that take rows of x. Registers of 8 lanes part a row by one shuffle within their halves
+// (shufps): a row's lanes are in the order that it leaves, and columns further away are loaded from
+// there, since a rotation would have to cross halves.
+template <class Derived>
+class PartedGenerator : public StepsGenerator<Derived> {
+ protected:
+  using Base = StepsGenerator<Derived>;
+  using Base::column_of;
+  using Base::first_row;
+  using Base::lane_count;
+  using Base::margin;
+  using Base::pitch;
+  using Base::pixels;
+  using Base::reach;
+  using Base::rows;
+  using Base::shifted;
+  using Base::side;
+  using Base::steps;
+  using Base::whole;
+  using Base::zero;
+
+  bool is_in_halves() const { return lane_count() == 8; }
+  int order(int lane) const override {
+    constexpr int kOrder[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    return is_in_halves() ? kOrder[lane] : lane;
+  }
 
   // What taps in column kx of windows see of step t, with zeros where they see nothing, in lanes
-  // before a row only where `is_cleared`. x_at(place): a vector of x.
+  // before a row of registers that hold more than 8 only where `is_cleared`. x_at(place): a vector
+  // of x.
   Expr seen(const Expr& t, int kx, bool is_cleared, const Var& l,
             const std::function<Expr(int)>& x_at) {
     const int apart = kx - reach(), parity = std::abs(apart) % 2, right = (apart - parity) / 2;
     std::vector<Expr> values;
     for (int step = 0; step < steps(); ++step) {
-      values.push_back(every_second(step + first_row(), parity, l, x_at));
+      const int row = step + first_row();
+      values.push_back(is_in_halves() ? every_second_from(row, apart, l, x_at)
+                                      : every_second(row, parity, l, x_at));
     }
     Expr value = mux(t, values);
+    if (is_in_halves()) return value;
     if (right != 0) value = shifted(after_margin(value, l), right);
     return is_cleared ? after_margin(value, l) : value;
   }
@@ -68,6 +100,28 @@ class StepsGenerator : public SquaresGenerator<Derived> {
     if (margin() == 0) return value;
     const Expr lane = pitch() == lane_count() ? Expr(l) : l % pitch();
     return select(lane >= margin(), value, 0.0f);
+  }
+
+  // What taps `apart` columns away see of row `row` of x, in order(). What lies before and after
+  // the plane is not read.
+  Expr every_second_from(int row, int apart, const Var& l,
+                         const std::function<Expr(int)>& x_at) const {
+    if (row < 0 || row >= whole()) return 0.0f;
+    const int lanes = lane_count(), parity = std::abs(apart) % 2,
+              begin = row * whole() - 2 * margin() + apart - parity;
+    const bool is_inside = begin >= 0 && begin + 2 * lanes <= pixels();
+    const int last = whole() - lanes;  // of two vectors that begin and end the row
+    const int first = is_inside ? begin : row * whole(), second = first + (is_inside ? lanes : last);
+    Expr value = take_lanes(x_at(first), x_at(second), lanes, [&](int lane) {
+      if (is_inside) return 2 * order(lane) + parity;
+      const int column = std::clamp(2 * column_of(order(lane)) + apart, 0, whole() - 1);
+      return column < lanes ? column : lanes + column - last;
+    });
+    for (int column : {0, side() - 1}) {
+      const int of_x = 2 * column + apart;
+      if (of_x < 0 || of_x >= whole()) value = select(l == order(margin() + column), 0.0f, value);
+    }
+    return value;
   }
 
   // Columns of row `row` of x from column `first` on, laid as those of results, or of this row and
@@ -104,7 +158,7 @@ class StepsGenerator : public SquaresGenerator<Derived> {
   }
 };
 
-class ConvDepthSteps : public SquareResults<StepsGenerator<ConvDepthSteps>> {
+class ConvDepthSteps : public SquareResults<PartedGenerator<ConvDepthSteps>> {
  public:
   void generate() {
     const auto x_at = [&](int place) {
@@ -230,7 +284,7 @@ class ConvDepthStepsGrad : public StepsGenerator<ConvDepthStepsGrad> {
   RDom part;
 };
 
-class ConvDepthWeightSteps : public SquareWeights<StepsGenerator<ConvDepthWeightSteps>> {
+class ConvDepthWeightSteps : public SquareWeights<PartedGenerator<ConvDepthWeightSteps>> {
  public:
   void generate() {
     start_sums(steps());
@@ -246,7 +300,7 @@ class ConvDepthWeightSteps : public SquareWeights<StepsGenerator<ConvDepthWeight
       const Expr sum = fma_f32(seen(step, kx, true, l, x_at), given, old);
       sums.push_back(select((step - ky) % apart() == 0 && is_tap(v, ky, step), sum, old));
     }
-    store_sums(sums);
+    store_sums(sums, is_in_halves() ? margin() : 0);
   }
 
   void schedule() { schedule_sums(); }

@@ -30,12 +30,9 @@ bool is_one_block(const ConvConfig& c) {
   return std::count(std::begin(kRows), std::end(kRows), c.out_w()) > 0;
 }
 
-// Two apart, 5x5 or towards the weights 3x3 to squares of such rows. Wide registers do not have to
-// turn them.
-bool is_turned_in_halves(const ConvConfig& c, bool is_weight) {
-  if (has_wide_registers()) return false;
-  const bool is_square = is_one_block(c) && c.out_h() == c.out_w();
-  return halves_planes(c, 5) || (is_weight && is_square && halves_planes(c, 3));
+// 5x5 two apart. Wide registers do not have to turn them.
+bool is_turned_in_halves(const ConvConfig& c) {
+  return !has_wide_registers() && halves_planes(c, 5);
 }
 
 // Results of a block, of which as few as can be are computed twice; 0 without a kernel. What is
@@ -70,7 +67,7 @@ int64_t rows_of(const ConvConfig& c, int64_t lanes) {
 // dx have blocks or pairs in registers instead.
 Turned turned(const ConvConfig& c, bool is_weight) {
   Turned turned;
-  const bool has_kernel = is_same(c, 5) || is_same(c, 7) || is_turned_in_halves(c, is_weight);
+  const bool has_kernel = is_same(c, 5) || is_same(c, 7) || is_turned_in_halves(c);
   if (!has_kernel || c.in_channels != c.groups || c.out_channels != c.groups) return turned;
   turned.is_row = is_one_block(c);
   const bool has_wide_kernel = is_weight || c.kernel_w == 7;
