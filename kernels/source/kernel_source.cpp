@@ -276,14 +276,16 @@ void join_parts(std::string& text) {
   }
 }
 
+// Hides from the compiler what the value of a variable is.
+constexpr std::string_view kHideMacro =
+    "#if defined(__x86_64__) || defined(__aarch64__)\n"
+    "#define HIDE(number) __asm__(\"\" : \"+r\"(number))\n"
+    "#else\n#define HIDE(number)\n#endif\n";
+
 // SourceRules::hides_strides: "_name * (int16)(0, 1, ...", where _name is an argument, by a
 // variable that the kernel begins with.
 void hide_strides(std::string& text) {
   constexpr std::string_view kRamp = " * (int16)(0, 1, ", kHidden = "_hidden";
-  constexpr std::string_view kMacro =
-      "#if defined(__x86_64__) || defined(__aarch64__)\n"
-      "#define HIDE(number) __asm__(\"\" : \"+r\"(number))\n"
-      "#else\n#define HIDE(number)\n#endif\n";
   std::set<std::string> names;
   for (size_t at = 0; (at = text.find(kRamp, at)) != std::string::npos; at += kRamp.size()) {
     const size_t name = text.rfind(' ', at - 1) + 1;
@@ -296,20 +298,30 @@ void hide_strides(std::string& text) {
   for (const std::string& name : names) {
     text.insert(body, fmt::format(" int {0}{1} = {0};\n HIDE({0}{1});\n", name, kHidden));
   }
-  text.insert(0, kMacro);
+  text.insert(0, kHideMacro);
 }
 
-// Loops that hints.h names so.
+// Loops that hints.h names so, whose number of passes is hidden: one that is a constant and no
+// multiple of four makes compilers unroll all of the loop and sum row by row, few sums at a time.
 void unroll_by_fours(std::string& text) {
   constexpr std::string_view kLoop = "for (int ", kByFours = "_by_fours";
+  bool has_any = false;
   for (size_t at = 0; (at = text.find(kLoop, at)) != std::string::npos;) {
-    constexpr std::string_view kPragma = "\n#pragma unroll 4\n";
     const size_t name = at + kLoop.size();
-    const bool is_named =
-        text.substr(name, text.find(' ', name) - name).find(kByFours) != std::string::npos;
-    if (is_named) text.insert(at, kPragma);
-    at = name + (is_named ? kPragma.size() : 0);
+    const std::string counter = text.substr(name, text.find(' ', name) - name);
+    at = name;
+    if (counter.find(kByFours) == std::string::npos) continue;
+    const std::string test = counter + " < ";
+    const size_t end = text.find(test, name) + test.size(), close = text.find(';', end);
+    const std::string hidden = counter + "_end",
+                      before = fmt::format("int {0} = {1};\nHIDE({0});\n#pragma unroll 4\n", hidden,
+                                           text.substr(end, close - end));
+    text.replace(end, close - end, hidden);
+    text.insert(name - kLoop.size(), before);
+    at += before.size();
+    has_any = true;
   }
+  if (has_any) text.insert(0, kHideMacro);
 }
 
 // Lanes from 10 are letters in OpenCL; Halide writes .s10, which is two lanes, in strided loads.

@@ -27,6 +27,20 @@ std::string extracted(const std::string& body) {
 }
 
 // Names are numbered anew, in the order in which they appear.
+TEST(KernelSource, LoopsByFoursHideHowOftenTheyRun) {
+  const std::string text = extracted(
+      "  for (int _steps_by_fours__x = 0; _steps_by_fours__x < 0 + 27; _steps_by_fours__x++)\n"
+      "  {\n"
+      "   _out[_x] = _steps_by_fours__x;\n"
+      "  } // for _steps_by_fours__x\n");
+  EXPECT_THAT(text, HasSubstr("int _steps_by_fours__x_end = 0 + 27;\n"
+                              "HIDE(_steps_by_fours__x_end);\n"
+                              "#pragma unroll 4\n"
+                              "for (int _steps_by_fours__x = 0; "
+                              "_steps_by_fours__x < _steps_by_fours__x_end; "));
+  EXPECT_THAT(text, HasSubstr("#define HIDE(number) __asm__("));
+}
+
 TEST(KernelSource, ARequestStandsWhereItsElementWas) {
   EXPECT_THAT(extracted("  float16 _0 = *(__global float16_anywhere*)(_in + 64);\n"
                         "  float16 _2 = ballast_prefetch(_1, _0);\n"

@@ -111,7 +111,8 @@ class PartedGenerator : public StepsGenerator<Derived> {
               begin = row * whole() - 2 * margin() + apart - parity;
     const bool is_inside = begin >= 0 && begin + 2 * lanes <= pixels();
     const int last = whole() - lanes;  // of two vectors that begin and end the row
-    const int first = is_inside ? begin : row * whole(), second = first + (is_inside ? lanes : last);
+    const int first = is_inside ? begin : row * whole(),
+              second = first + (is_inside ? lanes : last);
     Expr value = take_lanes(x_at(first), x_at(second), lanes, [&](int lane) {
       if (is_inside) return 2 * order(lane) + parity;
       const int column = std::clamp(2 * column_of(order(lane)) + apart, 0, whole() - 1);

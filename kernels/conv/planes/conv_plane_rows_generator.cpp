@@ -15,6 +15,8 @@ class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
   friend PixelPlanesGenerator<ConvPlaneRows>;
 
  public:
+  GeneratorParam<int> lanes_of_vector{"lanes", kLanes};
+
   void schedule() {
     set_layouts(channels);
     const RVar u = results[3], tile = results[4], part = results[5];
@@ -27,36 +29,50 @@ class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
     write.specialize(epilogue.has_residual == 0);
 
     schedule_planes(LoopLevel(out, part), window);
+    places.compute_at(out, part).store_in(MemoryType::Stack).never_partition_all();
+    places.bound(w, 0, tiles * vectors).bound_extent(p, 1).bound_storage(w, kPlaneVectors);
     for (Func func : {start, product}) {
       func.compute_at(out, u).store_in(MemoryType::Register);
-      func.bound_extent(v, vectors).bound_extent(i, 1).unroll(v);
+      func.bound_extent(v, vectors).bound_extent(i, 1).bound_extent(p, 1).unroll(v);
     }
-    product.bound_extent(l, kLanes).bound_extent(j, channels);
-    for (const Var& one : {o, p, g, n}) product.bound_extent(one, 1);
+    product.bound_extent(l, lanes()).bound_extent(j, channels);
+    for (const Var& one : {o, g, n}) product.bound_extent(one, 1);
     product.vectorize(l).unroll(j);
     product.update().reorder({l, v, j, steps, i, o, p, g, n}).vectorize(l).unroll(v).unroll(j);
   }
 
  private:
-  // Vector v of tile i; those beyond the last are the last.
-  Expr vector_of(const Expr& vector, const Expr& tile) const {
-    return min(tile * vectors + vector, rows * row_vectors() - 1);
+  int lanes() const { return lanes_of_vector; }
+
+  // Where vector w of a block lies: from where its windows begin in the planes, its column, and its
+  // row of the block. Those beyond the last are the last. A table, as it takes a division, and all
+  // tiles of channels ask for it.
+  void find_vectors() {
+    const Expr row_vectors = (width() + lanes() - 1) / lanes(),
+               which = min(w, rows * row_vectors - 1), row = which / row_vectors,
+               column = min(which % row_vectors * lanes(), width() - lanes());
+    places(w, p) = Tuple(row * pitch + column, column, row);
   }
-  Expr row_vectors() const { return (width() + kLanes - 1) / kLanes; }
-  // Where vector `which` of a block begins.
-  Expr row_of(const Expr& which) const { return which / row_vectors(); }
-  Expr column_of(const Expr& which) const {
-    return min(which % row_vectors() * kLanes, width() - kLanes);
+  struct Place {
+    Expr start, column, row;
+  };
+  Place place_of(const Expr& tile, const Expr& vector, const Expr& part) const {
+    const Expr which = tile * vectors + vector;
+    const auto value = [&](int index, const Expr& end) {
+      return unsafe_promise_clamped(Expr(places(which, part)[index]), 0, end);
+    };
+    return {value(0, 1 << 20), value(1, width() - 1), value(2, rows - 1)};
   }
 
   void sum() {
+    find_vectors();
     const Expr taps = window.taps() * in.dim(2).extent();
     steps = RDom(0, taps, steps_of_tile(vectors));
-    const Expr which = vector_of(v, i);
-    start(v, i) = row_of(which) * pitch + column_of(which);
-    const Expr from = unsafe_promise_clamped(start(v, i), 0, 1 << 20) + window.place(steps) + l;
+    const Place at = place_of(i, v, p);
+    start(v, i, p) = at.start;
+    const Expr from = unsafe_promise_clamped(start(v, i, p), 0, 1 << 20) + window.place(steps) + l;
     // A tile's results are asked for while it is computed: else writing them waits for memory.
-    const Expr row = first_row(p) + row_of(which), pixel = row * width() + column_of(which) + l;
+    const Expr pixel = (first_row(p) + at.row) * width() + at.column + l;
     product(l, v, j, i, o, p, g, n) =
         with_prefetch(0.0f, window.same(pixel, channel_of(tile_of(p, o), j, channels), g, n));
     product(l, v, j, i, o, p, g, n) =
@@ -69,7 +85,7 @@ class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
     const Expr all_channels = out.dim(2).extent();
     const Expr blocks = (height() + rows - 1) / rows,
                all_tiles = (all_channels + channels - 1) / channels;
-    results = RDom({{0, kLanes},
+    results = RDom({{0, lanes()},
                     {0, vectors},
                     {0, channels},
                     {0, tiles},
@@ -79,16 +95,16 @@ class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
     const Expr vector = results[1], u = results[3], part = results[5],
                tile = tile_of(part, results[4]);
     results.where(tile < all_tiles);
-    const Expr which = vector_of(vector, u);
-    const Expr column = column_of(which) + results[0], y = first_row(part) + row_of(which),
+    const Place at = place_of(u, vector, part);
+    const Expr column = at.column + results[0], y = first_row(part) + at.row,
                channel = channel_of(tile, results[2], channels);
     out(x, y_, c, g, n) = undef<float>();
     const Expr sum = product(results[0], vector, results[2], u, results[4], part, g, n);
     out(column, y, channel, g, n) = with_epilogue(sum, column, y, channel);
   }
 
-  Var x{"x"}, y_{"y"}, c{"c"}, i{"i"};
-  Func start{"start"};
+  Var x{"x"}, y_{"y"}, c{"c"}, i{"i"}, w{"w"};
+  Func places{"places"}, start{"start"};
   RDom steps, results;
 };
 

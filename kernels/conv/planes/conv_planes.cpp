@@ -18,6 +18,7 @@ struct Tile {
   const char* kernel;
   int64_t channels, pixels;
   bool is_stored = false;  // from the registers: vectors do not lie across the ends of rows
+  int64_t lanes = kLanes;  // of a vector
   bool has_channel_lanes() const { return channels > pixels; }
   int64_t cycles_per_tap() const { return channels * pixels / (2 * kLanes); }
   int64_t count(const ConvProblem& p) const { return ceil_div(p.outputs, channels); }
@@ -33,7 +34,9 @@ const Tiles kWideTiles = {{{"conv_plane_rows_8x3", 8, 48, true},
                            {"conv_planes_6x4", 6, 64},
                            {"conv_planes_4x6", 4, 96}},
                           {"conv_plane_channels_6x4", 64, 6}};
-const Tiles kNarrowTiles = {{{"conv_plane_rows_6x1", 6, 16, true}, {"conv_planes_6x1", 6, 16}},
+const Tiles kNarrowTiles = {{{"conv_plane_rows_6x1", 6, 16, true},
+                             {"conv_plane_rows_4x3x8", 4, 24, true, kLanes / 2},
+                             {"conv_planes_6x1", 6, 16}},
                             {"conv_plane_channels_6x1", 16, 6}};
 
 const Tiles& tiles_of_cpu() { return has_wide_registers() ? kWideTiles : kNarrowTiles; }
@@ -54,7 +57,7 @@ Cut cut_rows(const ConvProblem& p, const Tile& tile, int64_t pitch, int64_t rows
   if (tile.has_channel_lanes()) {
     cut.tiles = ceil_div(rows * p.out_w, tile.pixels);
   } else if (tile.is_stored) {
-    cut.tiles = ceil_div(rows * ceil_div(p.out_w, kLanes), tile.pixels / kLanes);
+    cut.tiles = ceil_div(rows * ceil_div(p.out_w, tile.lanes), tile.pixels / tile.lanes);
   } else {
     // Vectors lie side by side, and the last tile reads beyond the last row.
     cut.tiles = ceil_div((rows - 1) * pitch + p.out_w, tile.pixels);
@@ -125,7 +128,7 @@ Cut cut_problem(const ConvProblem& p) {
   Cut best{};
   for (const Tile& tile : pixel_lanes) {
     if (p.outputs < tile.channels || (tile.channels < 6 && is_short(p))) continue;
-    if (tile.is_stored && p.out_w < kLanes) continue;
+    if (tile.is_stored && p.out_w < tile.lanes) continue;
     const Cut cut = cut_problem(p, tile);
     if (cut.rows > 0 && (best.rows == 0 || cut.work < best.work)) best = cut;
   }

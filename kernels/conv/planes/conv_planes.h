@@ -9,6 +9,7 @@ namespace ballast::kernels {
 constexpr int kPlaneElements = 163840;  // of a work-group's padded input
 constexpr int kPlaneTaps = 4096;        // of a window in all channels of a group
 constexpr int kPlanePixels = 1056;      // of its results per channel that wait there, gaps counted
+constexpr int kPlaneVectors = 2 * kPlanePixels / 8;  // of results that do not
 
 // Whether the planes fit, fill enough of their tiles, and are better than register tiles.
 bool is_planes(const ConvConfig& config);
