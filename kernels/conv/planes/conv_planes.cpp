@@ -35,6 +35,7 @@ const Tiles kWideTiles = {{{"conv_plane_rows_8x3", 8, 48, true},
                            {"conv_planes_4x6", 4, 96}},
                           {"conv_plane_channels_6x4", 64, 6}};
 const Tiles kNarrowTiles = {{{"conv_plane_rows_6x1", 6, 16, true},
+                             {"conv_plane_rows_6x2x8", 6, 16, true, kLanes / 2},
                              {"conv_plane_rows_4x3x8", 4, 24, true, kLanes / 2},
                              {"conv_planes_6x1", 6, 16}},
                             {"conv_plane_channels_6x1", 16, 6}};

@@ -5,8 +5,11 @@ foreach(tile 8x3 6x4 4x6 6x1)
                    PARAMS channels=${channels} vectors=${vectors})
   endforeach()
 endforeach()
-ballast_kernel(conv_plane_rows_4x3x8 CLASSES cpu WIDE GENERATOR conv_plane_rows
-               PARAMS channels=4 vectors=3 lanes=8)
+foreach(tile 4x3 6x2)  # of AVX2
+  ballast_sizes(${tile} channels vectors)
+  ballast_kernel(conv_plane_rows_${tile}x8 CLASSES cpu WIDE GENERATOR conv_plane_rows
+                 PARAMS channels=${channels} vectors=${vectors} lanes=8)
+endforeach()
 ballast_kernel(conv_plane_channels_6x4 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=4)
 ballast_kernel(conv_plane_channels_6x1 CLASSES cpu WIDE GENERATOR conv_plane_channels PARAMS vectors=1)
 ballast_kernel(conv_plane_phases_6x4 CLASSES cpu WIDE GENERATOR conv_plane_phases PARAMS vectors=4)
