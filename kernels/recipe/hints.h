@@ -49,7 +49,8 @@ inline Halide::Expr streamed(const Halide::Expr& value) {
 // The name of the loop over steps of a tile of so many vectors. Of one vector, compilers take four
 // steps at a time, those left over one by one: a step is few multiply-adds then, so addresses and
 // the loop itself are a fifth of the instructions (3x3 convolutions of 8x64x56x56 1.1 times faster
-// on a Zen 3, 5x5 of 16 to 6 channels 1.15).
+// on a Zen 3, 5x5 of 16 to 6 channels 1.15). How many steps there are is hidden from them: of a
+// constant that is no multiple of four they would unroll all, and sum row by row.
 inline std::string steps_of_tile(int vectors) { return vectors == 1 ? "steps_by_fours" : "steps"; }
 
 // The name of a Func of a GPU's work-group of which each work-item computes and reads `count`

@@ -57,13 +57,8 @@ class HalvesGenerator : public Generator<Derived> {
     return min(group * kRows, height - kRows);
   }
 
-  // Lane p of what is computed is pixel order_of(p) of a vector. Of eight lanes in an order in
-  // which even and odd pixels are a shuffle within halves of a register each, the only one of AVX2
-  // that takes lanes of two.
-  int order_of(int lane) const {
-    constexpr int kOfHalves[] = {0, 1, 4, 5, 2, 3, 6, 7};
-    return has_halves() ? kOfHalves[lane] : lane;
-  }
+  // Lane p of what is computed is pixel order_of(p) of a vector.
+  int order_of(int lane) const { return has_halves() ? order_of_halves(lane) : lane; }
   bool has_halves() const { return lane_count() == 8; }
   // From the order of pixels to that, and back.
   Expr reordered(const Expr& value) {

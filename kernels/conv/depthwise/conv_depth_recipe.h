@@ -24,6 +24,13 @@ struct DepthWindows {
   }
 };
 
+// Which of eight lanes is where one shuffle within halves of registers, the only one of AVX2 that
+// takes lanes of two, leaves every second lane of sixteen; and the other way round.
+inline int order_of_halves(int lane) {
+  constexpr int kOrder[] = {0, 1, 4, 5, 2, 3, 6, 7};
+  return kOrder[lane];
+}
+
 // Where rows of x are taken one after the other, each for all the windows that see it, which begin
 // `apart` rows from each other: how many those are, of `across` rows, and of row `step` the tap row
 // that it is to one of them, the `before`th before the last that begins by then. Neither window nor

@@ -72,10 +72,7 @@ class PartedGenerator : public StepsGenerator<Derived> {
   using Base::zero;
 
   bool is_in_halves() const { return lane_count() == 8; }
-  int order(int lane) const override {
-    constexpr int kOrder[] = {0, 1, 4, 5, 2, 3, 6, 7};
-    return is_in_halves() ? kOrder[lane] : lane;
-  }
+  int order(int lane) const override { return is_in_halves() ? order_of_halves(lane) : lane; }
 
   // What taps in column kx of windows see of step t, with zeros where they see nothing, in lanes
   // before a row of registers that hold more than 8 only where `is_cleared`. x_at(place): a vector
