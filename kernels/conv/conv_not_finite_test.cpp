@@ -45,14 +45,15 @@ void for_each_zero(const ConvConfig& c, const F& f) {
   }
 }
 
-// Infinities of both signs and a NaN, in one operand at a time.
+// Infinities of both signs, one at the end of a row, and a NaN, in one operand at a time.
 void check_not_finite(const ConvConfig& c) {
   const Shape shapes[] = {x_shape(c), w_shape(c), y_shape(c)};
   for (int which = 0; which < 3; ++which) {
     std::vector<std::vector<float>> operands;
     for (int i = 0; i < 3; ++i) operands.push_back(random_f32(shapes[i], i + 1).as<float>());
     std::vector<float>& marked = operands[which];
-    marked[marked.size() / 2] = INFINITY;
+    const size_t width = shapes[which].back(), row = marked.size() / 2 / width;
+    marked[row * width + width - 1] = INFINITY;
     marked[marked.size() / 3] = -INFINITY;
     marked[marked.size() - 1] = NAN;
     const std::vector<float>&x = operands[0], &w = operands[1], &dy = operands[2];
@@ -110,6 +111,8 @@ TEST(ConvLarge, WhatIsNotFiniteStaysWithItsProducts) {
   check_not_finite(make({2, 9, 10, 36}, 9, 5, 2, 2, 1, 9));
   check_not_finite(make({2, 9, 28, 28}, 9, 3, 2, 1, 1, 9));  // halved squares
   check_not_finite(make({2, 7, 20, 20}, 7, 5, 2, 2, 1, 7));
+  check_not_finite(make({3, 11, 14, 14}, 11, 3, 2, 1, 1, 11));
+  check_not_finite(make({2, 7, 16, 16}, 7, 3, 2, 1, 1, 7));
   check_not_finite(make({3, 11, 14, 14}, 11, 5, 2, 2, 1, 11));
   check_not_finite(make({2, 12, 14, 14}, 12, 5, 2, 2, 1, 12));  // of two planes,
   check_not_finite(make({3, 20, 7, 7}, 20, 5, 1, 2, 1, 20));    // 5x5,
