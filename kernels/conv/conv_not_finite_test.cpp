@@ -62,6 +62,7 @@ void check_not_finite(const ConvConfig& c) {
       y.value[at_y] += double{x[at_x]} * w[at_w];
       dx.value[at_x] += double{dy[at_y]} * w[at_w];
       dw.value[at_w] += double{dy[at_y]} * x[at_x];
+      if (!std::isfinite(x[at_x])) dw.may_be_nan[at_w] = true;
     });
     for_each_zero(c, [&](int64_t at_x, int64_t at_w, int64_t at_y) {
       if (at_x < 0 && !std::isfinite(w[at_w])) y.may_be_nan[at_y] = true;
