@@ -1,7 +1,7 @@
 // Depthwise 3x3 and 5x5 of stride 2 that halve square planes, on CPUs, of results that are small
 // squares (conv_depth_squares_recipe.h). A row of x is at most two vectors: of these, or of the
 // rows of x that belong to two rows of results, every other pixel is one shuffle, and what taps of
-// columns further away see a rotation of it.
+// columns further away see a rotation of it, or loaded anew where registers have 8 lanes.
 //
 //   conv_depth_steps         y: the bits of conv_depth
 //   conv_depth_steps_grad    dx: even and odd rows and columns from the taps they have, in order

@@ -1,7 +1,7 @@
 // Convolution from padded planes (conv_planes_recipe.h) on CPUs with pixels in the lanes, as
-// conv_planes, for rows of a vector and more: a tile's `vectors` are any of the block's, the last
-// of a row moved inwards. So nothing is computed for the gaps between rows, and sums go from their
-// registers to where they belong.
+// conv_planes, for rows of a vector of so many `lanes` and more: a tile's `vectors` are any of the
+// block's, the last of a row moved inwards. So nothing is computed for the gaps between rows, and
+// sums go from their registers to where they belong.
 //
 // An element is the fma chain over (channel, row, column) of its window, started at +0.
 #include "kernels/conv/planes/conv_planes_recipe.h"

@@ -13,7 +13,8 @@
 namespace ballast::kernels {
 namespace {
 
-// What is kept in registers.
+// What is kept in registers. Kernels are named by channels and vectors of pixels, and lanes of
+// these where they are not kLanes.
 struct Tile {
   const char* kernel;
   int64_t channels, pixels;
