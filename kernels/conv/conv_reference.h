@@ -120,9 +120,7 @@ inline void check(const ConvConfig& c) {
 
 // Results of operands that are not finite everywhere. A kernel may multiply the zeros it adds:
 // around x and dy, between the elements of dy where there are strides, and in windows of whole
-// phases. So NaN is a result as well where such a zero may meet what is not finite. Towards the
-// weights a row's last vector may lie over the one before and multiply what that has taken by zero:
-// there an infinite x makes NaN of what would be infinite.
+// phases. So NaN is a result as well where such a zero may meet what is not finite.
 struct Marked {
   std::vector<double> value;
   std::vector<bool> may_be_nan;

@@ -26,7 +26,6 @@ std::string extracted(const std::string& body) {
   return extract_kernel(module, "f", SourceRules{});
 }
 
-// Names are numbered anew, in the order in which they appear.
 TEST(KernelSource, LoopsByFoursHideHowOftenTheyRun) {
   const std::string text = extracted(
       "  for (int _steps_by_fours__x = 0; _steps_by_fours__x < 0 + 27; _steps_by_fours__x++)\n"
@@ -41,6 +40,7 @@ TEST(KernelSource, LoopsByFoursHideHowOftenTheyRun) {
   EXPECT_THAT(text, HasSubstr("#define HIDE(number) __asm__("));
 }
 
+// Names are numbered anew, in the order in which they appear.
 TEST(KernelSource, ARequestStandsWhereItsElementWas) {
   EXPECT_THAT(extracted("  float16 _0 = *(__global float16_anywhere*)(_in + 64);\n"
                         "  float16 _2 = ballast_prefetch(_1, _0);\n"

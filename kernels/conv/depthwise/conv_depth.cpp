@@ -152,7 +152,7 @@ bool should_turn(const ConvConfig& c, bool in_place) {
 }  // namespace
 
 bool suits_depthwise(const ConvConfig& c) {
-  return is_in_place_weight_grad(c) || is_turned(c) || is_turned_halved_weight_grad(c) ||
+  return is_in_place_weight_grad(c) || is_turned(c) || is_turned_halved(c) ||
          (is_step(c, 3) && (c.width <= kDepthRowsPixels || lines_of(c).rows > 0));
 }
 
@@ -172,7 +172,7 @@ bool is_depthwise_input_grad(const ConvConfig& c) {
 }
 
 bool is_depthwise_weight_grad(const ConvConfig& c) {
-  if (is_in_place_weight_grad(c) || is_turned(c) || is_turned_halved_weight_grad(c)) return true;
+  if (is_in_place_weight_grad(c) || is_turned(c) || is_turned_halved(c)) return true;
   // Other windows of a single channel are better off in tiles, and many results without padding.
   const bool is_rows = is_same(c, 3) || (is_step(c, 3) && group_outputs(c) <= kMostOutputs);
   return has_one_channel(c) && (c.groups > 1 || is_rows) && c.width >= kVector &&
@@ -220,7 +220,7 @@ Plan plan_conv2d_input_grad_depthwise(const ConvConfig& c) {
 
 Plan plan_conv2d_weight_grad_depthwise(const ConvConfig& c) {
   const bool in_place = is_in_place_weight_grad(c);
-  if (should_turn(c, in_place) || is_turned_halved_weight_grad(c)) {
+  if (should_turn(c, in_place) || is_turned_halved(c)) {
     return plan_conv2d_weight_grad_turned(c);
   }
   if (in_place) return plan_conv2d_weight_grad_in_place(c);

@@ -61,10 +61,7 @@ class HalvesGenerator : public Generator<Derived> {
   int order_of(int lane) const { return has_halves() ? order_of_halves(lane) : lane; }
   bool has_halves() const { return lane_count() == 8; }
   // From the order of pixels to that, and back.
-  Expr reordered(const Expr& value) {
-    if (!has_halves()) return value;
-    return take_lanes(value, value, lane_count(), [&](int lane) { return order_of(lane); });
-  }
+  Expr reordered(const Expr& value) { return has_halves() ? reordered_halves(value) : value; }
 
   // What the windows of vector v see of x's row j, of those that group k's see, for `height` rows
   // of results: at (l, kx, j, v, k, g, n).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/conv/conv_recipe.h"
+#include "kernels/recipe/shuffle.h"
 
 #include <vector>
 
@@ -29,6 +30,10 @@ struct DepthWindows {
 inline int order_of_halves(int lane) {
   constexpr int kOrder[] = {0, 1, 4, 5, 2, 3, 6, 7};
   return kOrder[lane];
+}
+// Eight lanes from that order to that of memory, or back.
+inline Halide::Expr reordered_halves(const Halide::Expr& value) {
+  return take_lanes(value, value, 8, order_of_halves);
 }
 
 // Where rows of x are taken one after the other, each for all the windows that see it, which begin

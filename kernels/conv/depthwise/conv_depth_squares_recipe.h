@@ -57,10 +57,14 @@ class SquaresGenerator : public Halide::Generator<Derived> {
   int row_of(int v, int lane) const { return side() - rows() * (vectors() - v) + lane / pitch(); }
   int column_of(int lane) const { return lane % pitch() - (pitch() - side()); }
 
+  // Whether a vector's lanes are in order_of_halves().
+  virtual bool is_in_halves() const { return false; }
   // Which lane of its vector lane `lane` of a row is, and the other way round.
-  virtual int order(int lane) const { return lane; }
+  int order(int lane) const { return is_in_halves() ? order_of_halves(lane) : lane; }
+  // Lanes before a row that are no zeros.
+  int unclear_lanes() const { return is_in_halves() ? lane_count() - side() : 0; }
 
-  // Vector v of a plane, from what lies there. Lanes before a row are zeros where it has its order.
+  // Vector v of a plane, from what lies there.
   Expr with_pitch(const Expr& l, const Expr& v, const Expr& pixels) {
     const auto spread = [&](int vector, int start) {
       return take_lanes(pixels, Expr(0.0f), lane_count(), [&](int lane) {
@@ -70,7 +74,8 @@ class SquaresGenerator : public Halide::Generator<Derived> {
     };
     Expr any = spread(vectors() - 1, plane() - lane_count());
     if (rows() == 1) {
-      any = has_order() ? select(l < lane_count() - side(), 0.0f, pixels) : ordered(pixels);
+      any = is_in_halves() ? reordered_halves(pixels)
+                           : select(l < lane_count() - side(), 0.0f, pixels);
     }
     return select(v == 0, spread(0, 0), any);
   }
@@ -87,7 +92,7 @@ class SquaresGenerator : public Halide::Generator<Derived> {
       return lane_of(place / side(), place % side()) % lane_count();
     };
     Expr any = take_lanes(vector(v), vector(v), lane_count(), dense);
-    if (rows() == 1) any = has_order() ? vector(v) : ordered(vector(v));
+    if (rows() == 1) any = is_in_halves() ? reordered_halves(vector(v)) : vector(v);
     return select(v == 0, take_lanes(vector(v), vector(v + 1), lane_count(), first), any);
   }
 
@@ -124,12 +129,6 @@ class SquaresGenerator : public Halide::Generator<Derived> {
       const bool exists = column >= 0 && column + right >= 0 && column + right < side();
       return exists ? lane + right : zero();
     });
-  }
-
- private:
-  bool has_order() const { return order(2) == 2; }
-  Expr ordered(const Expr& value) {
-    return take_lanes(value, value, lane_count(), [&](int lane) { return order(lane); });
   }
 };
 
@@ -216,15 +215,13 @@ class SquareWeights : public Base {
     lanes(l, g) = Halide::Tuple(std::vector<Expr>(this->taps(), 0.0f));
   }
   Expr old_sum(int tap) { return lanes(l, g)[tap]; }
-  // `skipped`: lanes before a row that are no zeros.
-  void store_sums(const std::vector<Expr>& sums, int skipped = 0) {
+  void store_sums(const std::vector<Expr>& sums) {
     lanes(l, g) = Halide::Tuple(sums);
     Halide::Func folded = lanes;
-    folds_pixels = skipped > 0;
-    if (folds_pixels) {
+    if (this->unclear_lanes() > 0) {
       std::vector<Expr> of_pixels;
       for (int tap = 0; tap < this->taps(); ++tap) {
-        of_pixels.push_back(select(l < skipped, 0.0f, lanes(l, g)[tap]));
+        of_pixels.push_back(select(l < this->unclear_lanes(), 0.0f, lanes(l, g)[tap]));
       }
       folded = Halide::Func("of_pixels");
       folded(l, g) = Halide::Tuple(of_pixels);
@@ -244,7 +241,7 @@ class SquareWeights : public Base {
         .unroll(ky)
         .never_partition_all();
     fold->keep(dw, gi);
-    if (folds_pixels) lanes.bound(l, 0, this->lane_count()).vectorize(l);
+    if (this->unclear_lanes() > 0) lanes.bound(l, 0, this->lane_count()).vectorize(l);
     lanes.compute_at(dw, g).store_in(Halide::MemoryType::Stack);
     lanes.bound_storage(g, kDepthWeightPlanes);
     lanes.update().reorder({l, part.x, g, part.y}).vectorize(l).unroll(part.x);
@@ -252,7 +249,6 @@ class SquareWeights : public Base {
 
  private:
   Halide::Var kx{"kx"}, ky{"ky"};
-  bool folds_pixels = false;  // of `lanes`, not all of it
   std::optional<LaneFold> fold;
 };
 

@@ -61,6 +61,7 @@ class PartedGenerator : public StepsGenerator<Derived> {
   using Base::first_row;
   using Base::lane_count;
   using Base::margin;
+  using Base::order;
   using Base::pitch;
   using Base::pixels;
   using Base::reach;
@@ -71,8 +72,7 @@ class PartedGenerator : public StepsGenerator<Derived> {
   using Base::whole;
   using Base::zero;
 
-  bool is_in_halves() const { return lane_count() == 8; }
-  int order(int lane) const override { return is_in_halves() ? order_of_halves(lane) : lane; }
+  bool is_in_halves() const override { return lane_count() == 8; }
 
   // What taps in column kx of windows see of step t, with zeros where they see nothing, in lanes
   // before a row of registers that hold more than 8 only where `is_cleared`. x_at(place): a vector
@@ -99,6 +99,16 @@ class PartedGenerator : public StepsGenerator<Derived> {
     return select(lane >= margin(), value, 0.0f);
   }
 
+  // Every second column of row `row` of x, `apart` columns from those of results or the nearest
+  // one there is, in order(), of two vectors that begin and end it.
+  Expr from_ends(int row, int apart, const std::function<Expr(int)>& x_at) const {
+    const int lanes = lane_count(), second = whole() - lanes;
+    return take_lanes(x_at(row * whole()), x_at(row * whole() + second), lanes, [&](int lane) {
+      const int at = std::clamp(2 * column_of(order(lane)) + apart, 0, whole() - 1);
+      return at < lanes ? at : lanes + at - second;
+    });
+  }
+
   // What taps `apart` columns away see of row `row` of x, in order(). What lies before and after
   // the plane is not read.
   Expr every_second_from(int row, int apart, const Var& l,
@@ -107,14 +117,11 @@ class PartedGenerator : public StepsGenerator<Derived> {
     const int lanes = lane_count(), parity = std::abs(apart) % 2,
               begin = row * whole() - 2 * margin() + apart - parity;
     const bool is_inside = begin >= 0 && begin + 2 * lanes <= pixels();
-    const int last = whole() - lanes;  // of two vectors that begin and end the row
-    const int first = is_inside ? begin : row * whole(),
-              second = first + (is_inside ? lanes : last);
-    Expr value = take_lanes(x_at(first), x_at(second), lanes, [&](int lane) {
-      if (is_inside) return 2 * order(lane) + parity;
-      const int column = std::clamp(2 * column_of(order(lane)) + apart, 0, whole() - 1);
-      return column < lanes ? column : lanes + column - last;
-    });
+    Expr value = from_ends(row, apart, x_at);
+    if (is_inside) {
+      value = take_lanes(x_at(begin), x_at(begin + lanes), lanes,
+                         [&](int lane) { return 2 * order(lane) + parity; });
+    }
     for (int column : {0, side() - 1}) {
       const int of_x = 2 * column + apart;
       if (of_x < 0 || of_x >= whole()) value = select(l == order(margin() + column), 0.0f, value);
@@ -128,14 +135,7 @@ class PartedGenerator : public StepsGenerator<Derived> {
     const int lanes = lane_count();
     const auto column = [&](int lane) { return std::max(2 * column_of(lane) + first, 0); };
     const auto exists = [&](int which) { return which >= 0 && which < whole(); };
-    if (rows() == 1) {
-      if (!exists(row)) return 0.0f;
-      const int second = whole() - lanes;  // the last vector ends the row
-      return take_lanes(x_at(row * whole()), x_at(row * whole() + second), lanes, [&](int lane) {
-        const int at = column(lane);
-        return at < lanes ? at : lanes + at - second;
-      });
-    }
+    if (rows() == 1) return exists(row) ? from_ends(row, first, x_at) : Expr(0.0f);
     // The last row of x is read where it ends.
     const auto start = [&](int which) { return std::min(which * whole(), pixels() - lanes); };
     const auto place = [&](int which, int lane) {
@@ -298,7 +298,7 @@ class ConvDepthWeightSteps : public SquareWeights<PartedGenerator<ConvDepthWeigh
       const Expr sum = fma_f32(seen(step, kx, true, l, x_at), given, old);
       sums.push_back(select((step - ky) % apart() == 0 && is_tap(v, ky, step), sum, old));
     }
-    store_sums(sums, is_in_halves() ? margin() : 0);
+    store_sums(sums);
   }
 
   void schedule() { schedule_sums(); }

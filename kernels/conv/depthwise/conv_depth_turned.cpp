@@ -136,9 +136,6 @@ bool is_turned(const ConvConfig& c) {
 bool is_turned_halved(const ConvConfig& c) {
   return c.stride_w == 2 && turned(c, /*is_weight=*/false).rows > 0;
 }
-bool is_turned_halved_weight_grad(const ConvConfig& c) {
-  return c.stride_w == 2 && turned(c, /*is_weight=*/true).rows > 0;
-}
 
 bool turns_short_rows(const ConvConfig& c) { return c.width <= kLanes / 2 && is_turned(c); }
 

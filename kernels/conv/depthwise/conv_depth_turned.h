@@ -9,10 +9,8 @@ namespace ballast::kernels {
 // Windows of 5x5 and 7x7 without strides and dilation, with results as large as x and one output
 // channel to a group; for dx and dw too.
 bool is_turned(const ConvConfig& config);
-// 5x5 with strides of 2 that halve planes, where registers are narrow; for dw too, and there 3x3 to
-// 7x7 and 8x8 results.
+// 5x5 with strides of 2 that halve planes, where registers are narrow; for dw too.
 bool is_turned_halved(const ConvConfig& config);
-bool is_turned_halved_weight_grad(const ConvConfig& config);
 // Such windows on rows of which two would share a vector of a square's kernel: 5x5 of their weights
 // has a shuffle for most of its multiply-adds there, which units of its whole width are better
 // without.

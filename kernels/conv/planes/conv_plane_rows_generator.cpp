@@ -70,7 +70,7 @@ class ConvPlaneRows : public PixelPlanesGenerator<ConvPlaneRows> {
     steps = RDom(0, taps, steps_of_tile(vectors));
     const Place at = place_of(i, v, p);
     start(v, i, p) = at.start;
-    const Expr from = unsafe_promise_clamped(start(v, i, p), 0, 1 << 20) + window.place(steps) + l;
+    const Expr from = start(v, i, p) + window.place(steps) + l;
     // A tile's results are asked for while it is computed: else writing them waits for memory.
     const Expr pixel = (first_row(p) + at.row) * width() + at.column + l;
     product(l, v, j, i, o, p, g, n) =
