@@ -30,9 +30,14 @@ const char* environment(const char* name) {
 
 }  // namespace
 
+bool DiskCache::is_asked_for() {
+  const char* folder = environment("BALLAST_CACHE_DIR");
+  return folder != nullptr && std::strcmp(folder, "off") != 0;
+}
+
 DiskCache DiskCache::from_environment() {
   if (const char* folder = environment("BALLAST_CACHE_DIR")) {
-    return DiskCache(std::strcmp(folder, "off") == 0 ? fs::path() : fs::path(folder));
+    return DiskCache(is_asked_for() ? fs::path(folder) : fs::path());
   }
   if (const char* folder = environment("XDG_CACHE_HOME"))
     return DiskCache(fs::path(folder) / "ballast");

@@ -14,6 +14,7 @@ class DiskCache {
   // BALLAST_CACHE_DIR, else $XDG_CACHE_HOME/ballast, else ~/.cache/ballast; "off", or no home:
   // a cache that holds nothing.
   static DiskCache from_environment();
+  static bool is_asked_for();  // whether BALLAST_CACHE_DIR names a folder
   explicit DiskCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   bool is_off() const { return folder_.empty(); }

@@ -1,5 +1,7 @@
 // Built programs: in memory per device, and on disk under BALLAST_CACHE_DIR (default
-// $XDG_CACHE_HOME/ballast or ~/.cache/ballast; "off" disables the disk).
+// $XDG_CACHE_HOME/ballast or ~/.cache/ballast; "off" disables the disk). PoCL has a cache of its
+// own (POCL_CACHE_DIR): of its programs none are kept here, unless BALLAST_CACHE_DIR asks for it or
+// POCL_KERNEL_CACHE=0 switches that off.
 //
 // A file's name is a hash of source, options, device, driver version and our format version. Files
 // are written to a temporary name and renamed, so several processes can share the folder. A file

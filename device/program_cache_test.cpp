@@ -147,6 +147,32 @@ TEST_F(ProgramCacheTest, OffWritesNothing) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(ProgramCacheTest, UnaskedPoclKeepsItsOwnPrograms) {
+  unsetenv("BALLAST_CACHE_DIR");
+  const char* before = getenv("XDG_CACHE_HOME");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  ProgramCache(*device_).get(numbered_source(112));
+  EXPECT_EQ(files().empty(), device_->info().is_pocl());
+  setenv("POCL_KERNEL_CACHE", "0", 1);
+  ProgramCache(*device_).get(numbered_source(112));
+  unsetenv("POCL_KERNEL_CACHE");
+  EXPECT_EQ(files(), std::vector<fs::path>{folder_ / "ballast"});
+  if (before == nullptr)
+    unsetenv("XDG_CACHE_HOME");
+  else
+    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+}
+
+// Line numbers are those of the source, also where the program was first built otherwise.
+TEST_F(ProgramCacheTest, ABuildFailureNamesTheLineOfTheSource) {
+  const SourcePtr source = make_source(
+      "/* three\nlines\n*/ inline int f(int x) { return x; }\n"
+      "__kernel void oops(__global int* a) {\n  a[get_group_id(0)] = f(undeclared_name);\n}\n");
+  EXPECT_ERROR(device_->make_kernel(source, "oops"), Code::kBuildFailed,
+               ::testing::ContainsRegex("(^|[^0-9])5:[0-9]+: "));
+}
+
 TEST_F(ProgramCacheTest, ThreadsThatAskTogetherBuildOnce) {
   ProgramCache cache(*device_);
   const uint64_t before = built();

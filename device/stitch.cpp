@@ -135,13 +135,13 @@ std::unique_ptr<Stitched> Stitched::make(const DevicePtr& device, const CommandL
     const size_t count = impl->program.statics.size();
     if (8 * ((workers > 1 ? 3 : count) + 3 * binding_count + kOtherParameters) >
         device_value<size_t>(device->id(), CL_DEVICE_MAX_PARAMETER_SIZE)) {
-      throw StitchRefusal{fmt::format("{} buffers are more than a kernel of this device takes",
+      throw TextRefusal{fmt::format("{} buffers are more than a kernel of this device takes",
                                       count + binding_count)};
     }
     impl->make_launch();
     device->prepare(impl->launch);
     return std::unique_ptr<Stitched>(new Stitched(std::move(impl)));
-  } catch (const StitchRefusal& refusal) {
+  } catch (const TextRefusal& refusal) {
     *why = refusal.why;
   } catch (const Error& error) {
     // The text did not survive the change; the launches themselves still run.

@@ -58,7 +58,7 @@ std::string literal(const std::string& type, const Arg& arg) {
   if (type == "float") return fmt::format("as_float(0x{:x}u)", arg.bits);
   if (type == "double") return fmt::format("as_double(0x{:x}UL)", arg.bits);
   if (type == "half") return fmt::format("as_half((ushort)0x{:x})", arg.bits);
-  throw StitchRefusal{fmt::format("a scalar of type \"{}\"", type)};
+  throw TextRefusal{fmt::format("a scalar of type \"{}\"", type)};
 }
 
 using Counts = std::array<uint64_t, 3>;
@@ -88,17 +88,16 @@ class Writer {
   void add(const Launch& launch, const std::vector<Operand>& operands) {
     if (program_.call_count++ == 0) program_.options = launch.source->options;
     if (program_.options != launch.source->options) {
-      throw StitchRefusal{"sources with different compiler options"};
+      throw TextRefusal{"sources with different compiler options"};
     }
     unit_.add(*launch.source);
     const KernelFunction& function = unit_.kernel(*launch.source, launch.kernel);
     if (function.parameters.size() != launch.args.size()) {
-      throw StitchRefusal{fmt::format("{} has {} parameters, its launch {} arguments",
-                                      launch.kernel, function.parameters.size(),
-                                      launch.args.size())};
+      throw TextRefusal{fmt::format("{} has {} parameters, its launch {} arguments", launch.kernel,
+                                    function.parameters.size(), launch.args.size())};
     }
     if (function.needs_one_item_groups && launch.local != Counts{1, 1, 1}) {
-      throw StitchRefusal{
+      throw TextRefusal{
           fmt::format("{} has work-groups of several items that share memory", launch.kernel)};
     }
     add_call(launch, function, operands);
@@ -176,7 +175,7 @@ class Writer {
     if (arg.kind == Arg::Kind::kScalar) return literal(parameter.type, arg);
     const Operand& operand = operands[arg.slot];
     if (!operand.buffer && operand.binding >= binding_count_) {
-      throw StitchRefusal{"a binding that is not declared"};
+      throw TextRefusal{"a binding that is not declared"};
     }
     return "(__global void*)" + address(operand);
   }
@@ -227,7 +226,7 @@ class WorkersWriter final : public Writer {
     const Counts groups = groups_of(launch);
     const uint64_t count = groups[0] * groups[1] * groups[2];
     if (count == 0 || count > kMaxGroups) {
-      throw StitchRefusal{fmt::format("{} has {} groups", launch.kernel, count)};
+      throw TextRefusal{fmt::format("{} has {} groups", launch.kernel, count)};
     }
     first_ = operands_.size();
     const std::string call =
@@ -285,8 +284,8 @@ class WorkersWriter final : public Writer {
 }  // namespace
 
 StitchProgram write_stitched(const CommandList& list, size_t binding_count, bool has_workers) {
-  if (list.has_copies()) throw StitchRefusal{"the list has copies"};
-  if (list.launch_count() == 0) throw StitchRefusal{"the list is empty"};
+  if (list.has_copies()) throw TextRefusal{"the list has copies"};
+  if (list.launch_count() == 0) throw TextRefusal{"the list is empty"};
   AloneWriter alone(binding_count);
   WorkersWriter workers(binding_count);
   Writer& writer = has_workers ? static_cast<Writer&>(workers) : alone;

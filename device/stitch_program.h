@@ -25,7 +25,7 @@ constexpr const char* kStitchedEntry = "ballast_stitched";
 
 // The kernel's parameters: the static buffers (with workers: their addresses, the words by which
 // workers take turns, the number of the first call); buffer, stride and slots of each binding;
-// local memory; the first step, the steps, and whether they run backward. Throws StitchRefusal.
+// local memory; the first step, the steps, and whether they run backward. Throws TextRefusal.
 StitchProgram write_stitched(const CommandList& list, size_t binding_count, bool has_workers);
 
 }  // namespace ballast::device

@@ -17,22 +17,6 @@ const char* const kIdParameters =
     "_bn0, "
     "const size_t _bn1, const size_t _bn2";
 
-namespace {
-
-// What stands before a function that is called. Clang lets a function of which it does not know
-// that it has vectors of 512 bits do without: it makes two of 256 of each.
-constexpr struct {
-  const char* name = "BALLAST_CALLED";
-  const char* definition =
-      "#if defined(__AVX512F__)\n"
-      "#define BALLAST_CALLED __attribute__((noinline, min_vector_width(512)))\n"
-      "#else\n"
-      "#define BALLAST_CALLED __attribute__((noinline))\n"
-      "#endif\n";
-} kCalled;
-
-}  // namespace
-
 // A text with `restrict` dropped, id queries along constant dimensions replaced by parameters and
 // pointers made to alias (see StitchUnit), and the names that are left in it.
 struct Rewritten {
@@ -66,9 +50,7 @@ struct Rewritten {
     return has_prefix("get_global_") || has_prefix("get_local_") || has_prefix("get_group_") ||
            has_prefix("get_num_groups") || has_prefix("get_enqueued_");
   }
-  bool has_barrier() const {
-    return has_prefix("barrier") || has_prefix("work_group_") || has_prefix("async_work_group_");
-  }
+  bool has_barrier() const { return std::any_of(names.begin(), names.end(), is_barrier); }
 
  private:
   bool has_prefix(const std::string& prefix) const {
@@ -105,82 +87,11 @@ struct Rewritten {
         {"get_global_size", "(_bn{0} * _bs{0})"}};
     const auto query = queries.find(word);
     if (query == queries.end()) return {};
-    size_t i = *end;
-    auto next = [&] {
-      return (i = from.find_first_not_of(" \t\r\n", i)) < from.size() ? from[i++] : 0;
-    };
-    const bool is_opened = next() == '(';
-    const char dimension = next();
-    if (!is_opened || dimension < '0' || dimension > '2' || next() != ')') return {};
-    *end = i;
-    return fmt::format(fmt::runtime(query->second), dimension);
+    const std::optional<char> dimension = constant_dimension(from, end);
+    if (!dimension) return {};
+    return fmt::format(fmt::runtime(query->second), *dimension);
   }
 };
-
-namespace {
-
-// Comments become one space, so that braces and names in them mean nothing.
-std::string without_comments(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    if (text.compare(i, 2, "//") == 0) {
-      i = text.find('\n', i);
-    } else if (text.compare(i, 2, "/*") == 0) {
-      const size_t end = text.find("*/", i + 2);
-      out += ' ';
-      i = end == std::string::npos ? end : end + 2;
-    } else {
-      out += text[i++];
-    }
-    if (i == std::string::npos) break;
-  }
-  return out;
-}
-
-// Top-level pieces in order: preprocessor lines, and declarations or definitions up to their last
-// ';' or '}'.
-std::vector<std::string> top_level_items(const std::string& text) {
-  std::vector<std::string> items;
-  size_t i = 0;
-  while ((i = text.find_first_not_of(" \t\r\n", i)) != std::string::npos) {
-    const size_t start = i;
-    if (text[i] == '#') {
-      do {
-        i = text.find('\n', i + 1);
-      } while (i != std::string::npos && text[i - 1] == '\\');
-      if (i == std::string::npos) i = text.size();
-    } else {
-      int braces = 0;
-      for (bool done = false; !done; ++i) {
-        if (i == text.size()) throw StitchRefusal{"a source ends inside a declaration"};
-        if (text[i] == '{') ++braces;
-        if (text[i] == '}') --braces;
-        // An initializer's or a struct's '}' is followed by ';', which ends the piece.
-        const size_t next = text.find_first_not_of(" \t\r\n", i + 1);
-        const bool has_semicolon = next != std::string::npos && text[next] == ';';
-        done = braces == 0 && (text[i] == ';' || (text[i] == '}' && !has_semicolon));
-      }
-    }
-    items.push_back(text.substr(start, i - start));
-  }
-  return items;
-}
-
-std::string without_attributes(std::string text) {
-  constexpr std::string_view kAttribute = "__attribute__";
-  for (size_t at = 0; (at = text.find(kAttribute, at)) != std::string::npos;) {
-    size_t end = at + kAttribute.size();
-    for (int parentheses = 0; end < text.size();) {
-      const char c = text[end++];
-      if (c == '(') ++parentheses;
-      if (c == ')' && --parentheses == 0) break;
-    }
-    text.erase(at, end - at);
-  }
-  return text;
-}
-
-}  // namespace
 
 void StitchUnit::add(const Source& source) {
   const auto [entry, is_new] = sources_.try_emplace(source.id);
@@ -189,7 +100,7 @@ void StitchUnit::add(const Source& source) {
   for (const std::string& item : top_level_items(without_comments(source.text))) {
     if (item[0] == '#') {
       text_ += item + "\n";
-    } else if (item.compare(0, 9, "__kernel ") == 0 || item.compare(0, 7, "kernel ") == 0) {
+    } else if (is_kernel(item)) {
       add_kernel(item, prefix, &entry->second);
     } else {
       add_declaration(item);
@@ -210,30 +121,13 @@ std::string declared_name(const std::string& item) {
   return item;
 }
 
-// "__kernel void name(parameters)".
-struct KernelHead {
-  std::string name;
-  std::string parameters;
-
-  explicit KernelHead(const std::string& text) {
-    const size_t open = std::min(text.find('('), text.size());
-    const size_t close = std::min(text.find_first_of("()", open + 1), text.size());
-    name = kernel_name_before(text, open);
-    const bool is_whole = words_of(std::string_view(text).substr(0, open)).size() == 3 &&
-                          close + 1 == end_before_blanks(text);
-    const bool is_known = !name.empty() && is_whole && text[close] == ')';
-    if (!is_known) throw StitchRefusal{"a kernel's head is not \"__kernel void name(parameters)\""};
-    parameters = text.substr(open + 1, close - open - 1);
-  }
-};
-
 }  // namespace
 
 // Functions and types around the kernels: kept once where sources share them.
 void StitchUnit::add_declaration(const std::string& item) {
   const Rewritten scanned(item);
   if (scanned.has_replaced_ids || scanned.has_id_query() || scanned.has_barrier()) {
-    throw StitchRefusal{"a helper function asks for work-item ids or has a barrier"};
+    throw TextRefusal{"a helper function asks for work-item ids or has a barrier"};
   }
   const std::string name = declared_name(item);
   const auto [known, is_new] = declarations_.emplace(name, item);
@@ -241,17 +135,17 @@ void StitchUnit::add_declaration(const std::string& item) {
     add_text(scanned);
     text_ += "\n";
   } else if (known->second != item) {
-    throw StitchRefusal{fmt::format("two sources define {} differently", name)};
+    throw TextRefusal{fmt::format("two sources define {} differently", name)};
   }
 }
 
 void StitchUnit::add_kernel(const std::string& item, const std::string& prefix,
                             std::map<std::string, KernelFunction>* kernels) {
   const size_t open = std::min(item.find('{'), item.size());
-  const KernelHead head(without_attributes(item.substr(0, open)));
+  const KernelHead head(item.substr(0, open));
   const Rewritten body(item.substr(open));
   if (body.has_id_query()) {
-    throw StitchRefusal{fmt::format("{} asks for an id along a computed dimension", head.name)};
+    throw TextRefusal{fmt::format("{} asks for an id along a computed dimension", head.name)};
   }
   KernelFunction function;
   function.name = prefix + head.name;
@@ -292,7 +186,7 @@ std::string StitchUnit::text() const {
 const KernelFunction& StitchUnit::kernel(const Source& source, const std::string& entry) const {
   const auto& kernels = sources_.at(source.id);
   const auto found = kernels.find(entry);
-  if (found == kernels.end()) throw StitchRefusal{fmt::format("no kernel {} in its source", entry)};
+  if (found == kernels.end()) throw TextRefusal{fmt::format("no kernel {} in its source", entry)};
   return found->second;
 }
 

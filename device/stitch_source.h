@@ -2,7 +2,8 @@
 //
 // Parses only the top level (preprocessor lines, declarations, functions, kernels) and a kernel's
 // parameter list; bodies are copied with the id queries and `restrict` replaced. Whatever it does
-// not understand, it refuses with a reason. No OpenCL calls.
+// not understand, it refuses with a reason (TextRefusal, which Stitched::make turns into its
+// `why`). No OpenCL calls.
 //
 // Launches share memory that the planner reuses for other types. A compiler that sees them in one
 // function may assume that a float* and an int* never meet (PoCL's and Intel's do, and a mem_fence
@@ -11,6 +12,7 @@
 
 #include "device/kernel_parameter.h"
 #include "device/launch.h"
+#include "device/program_text.h"
 
 #include <map>
 #include <set>
@@ -19,11 +21,6 @@
 #include <vector>
 
 namespace ballast::device {
-
-// Thrown inside stitching only; Stitched::make turns it into its `why`.
-struct StitchRefusal {
-  std::string why;
-};
 
 // One kernel as a function: `text` defines `name`, which takes the ids (see kIdParameters) and then
 // the kernel's own parameters.

@@ -304,7 +304,7 @@ TEST(StitchUnit, TellsDeclarationsWithAttributesApart) {
     EXPECT_EQ(text.find(name), text.rfind(name));
   }
   EXPECT_THROW(unit.add(*make_source("typedef char whole __attribute__((aligned(1)));")),
-               StitchRefusal);
+               TextRefusal);
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+#include "device/called_bodies.h"
+
+#include "device/kernel_parameter.h"
+#include "device/program_text.h"
+#include "device/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace ballast::device {
+namespace {
+
+// A kernel's body with what it asks for in place of the queries.
+struct Body {
+  std::string text;
+  std::map<std::string, std::string> ids;  // "_bg0": "get_group_id(0)"
+  bool may_be_called = true;
+
+  Body(std::string_view from, const std::vector<KernelParameter>& parameters) {
+    for (const KernelParameter& parameter : parameters) {
+      if (parameter.is_local) locals_.push_back(parameter.name);
+    }
+    for (size_t begin = 0, copied = 0;;) {
+      while (begin < from.size() && !is_of_word(from[begin])) ++begin;
+      const size_t word_end = end_of_word(from, begin);
+      const std::string_view word = from.substr(begin, word_end - begin);
+      size_t end = word_end;
+      const std::string id = id_of(word, from, &end);
+      if (!id.empty() || word.empty()) {
+        text.append(from, copied, begin - copied).append(id);
+        copied = end;
+      }
+      if (word.empty()) return;
+      if (id.empty() && is_in_the_way(word)) may_be_called = false;
+      begin = end;
+    }
+  }
+
+ private:
+  // The parameter that stands for the word and the dimension at *end, which it skips; empty if
+  // they are no such query.
+  std::string id_of(std::string_view word, std::string_view from, size_t* end) {
+    const bool is_group = word == "get_group_id";
+    if (!is_group && word != "get_local_id") return {};
+    const std::optional<char> dimension = constant_dimension(from, end);
+    if (!dimension) return {};
+    const std::string name = std::string(is_group ? "_bg" : "_bl") + *dimension;
+    ids[name] = fmt::format("{}({})", word, *dimension);
+    return name;
+  }
+
+  // Halide passes local memory to every kernel; it counts where it is used or declared.
+  bool is_in_the_way(std::string_view word) const {
+    return word.substr(0, 4) == "get_" || word == "local" || word == "__local" ||
+           is_barrier(word) || std::find(locals_.begin(), locals_.end(), word) != locals_.end();
+  }
+
+  std::vector<std::string> locals_;
+};
+
+std::string with_called_body(const std::string& kernel) {
+  const size_t open = std::min(kernel.find('{'), kernel.size());
+  const std::string head_text = kernel.substr(0, open);
+  const KernelHead head(head_text);
+  const std::vector<KernelParameter> parameters = parse_parameters(head.parameters);
+  const Body body(std::string_view(kernel).substr(open), parameters);
+  if (!body.may_be_called) return kernel;
+  std::vector<std::string> declared, given;
+  for (const auto& [name, query] : body.ids) {
+    declared.push_back("const size_t " + name);
+    given.push_back(query);
+  }
+  for (const KernelParameter& parameter : parameters) {
+    declared.push_back(parameter.text);
+    given.push_back(parameter.name);
+  }
+  return fmt::format("static {} void _body_{}({}) {}\n{} {{ _body_{}({}); }}", kCalled.name,
+                     head.name, fmt::join(declared, ","), body.text, head_text, head.name,
+                     fmt::join(given, ", "));
+}
+
+}  // namespace
+
+std::string call_bodies(const std::string& text) {
+  std::string out = kCalled.definition;
+  try {
+    for (const std::string& item : top_level_items(without_comments(text))) {
+      out.append(is_kernel(item) ? with_called_body(item) : item).append("\n");
+    }
+  } catch (const TextRefusal&) {
+    return text;
+  }
+  return out;
+}
+
+}  // namespace ballast::device

@@ -1,0 +1,96 @@
+#include "device/called_bodies.h"
+
+#include "device/testing.h"
+
+#include <fmt/format.h>
+
+namespace ballast::device {
+namespace {
+
+using testing::buffer_arg;
+using testing::download;
+using ::testing::HasSubstr;
+using testing::local_arg;
+using ::testing::Not;
+using testing::open_device;
+using testing::scalar_arg;
+
+TEST(CalledBodiesTest, TakesABodyOut) {
+  const std::string text = call_bodies(
+      "inline int twice(int x) {return 2 * x;}\n"
+      "__kernel void f(__global float* restrict out, const int n, __local int16* __shared) {\n"
+      "  // get_global_id(0)\n"
+      "  int g = get_group_id( 1 ); int l = get_local_id(0);\n"
+      "  out[g] = twice(n) + l;\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("inline int twice(int x) {return 2 * x;}\n"));
+  EXPECT_THAT(text, HasSubstr("static BALLAST_CALLED void _body_f(const size_t _bg1,const size_t "
+                              "_bl0,__global float* restrict out, const int n, __local int16* "
+                              "__shared) {\n"));
+  EXPECT_THAT(text, HasSubstr("int g = _bg1; int l = _bl0;\n"));
+  EXPECT_THAT(text, HasSubstr("__kernel void f(__global float* restrict out, const int n, __local "
+                              "int16* __shared)  { _body_f(get_group_id(1), get_local_id(0), out, "
+                              "n, __shared); }\n"));
+}
+
+TEST(CalledBodiesTest, LeavesOtherKernelsAlone) {
+  const std::string head = "__kernel void f(__global int* out, __local int* shared) ";
+  for (const char* body :
+       {"{ out[get_global_id(0)] = 1; }", "{ out[get_group_id(0)] = get_num_groups(0); }",
+        "{ int d = 1; out[0] = get_group_id(d); }", "{ shared[0] = 1; out[0] = shared[0]; }",
+        "{ __local int x[4]; out[0] = 1; }", "{ barrier(CLK_GLOBAL_MEM_FENCE); out[0] = 1; }",
+        "{ out[0] = get_local_size(0); }"}) {
+    const std::string text = call_bodies(head + body);
+    EXPECT_THAT(text, HasSubstr(head + body));
+    EXPECT_THAT(text, Not(HasSubstr("_body_f")));
+  }
+  for (const char* text : {"__kernel void f(__global int* out) { ", "__kernel void f(int (*x)) { }",
+                           "__kernel int f(int x) { }"}) {
+    EXPECT_EQ(call_bodies(text), text) << "not understood";
+  }
+}
+
+// Kernels with attributes, of several items and dimensions, with arguments of all kinds: what they
+// wrote as words.
+std::vector<uint32_t> results(bool is_changed) {
+  static constexpr uint32_t kItems = 4, kGroups = 6, kColumns = 3;
+  const std::string text = fmt::format(
+      "#define COLUMNS {}\n"
+      "typedef float16 wide;\n"
+      "__constant float kept[2] = {{1.5f, 2.5f}};\n"
+      "inline wide scaled(wide x, float s) {{ return x * s; }}\n"
+      "__kernel __attribute__((reqd_work_group_size({}, 1, 1))) void all_kinds(\n"
+      " __global uint* restrict out, const uchar small, const ulong large, const float s,\n"
+      " __local int16* __shared)\n"
+      "{{\n"
+      "  uint column = get_group_id(1), item = get_group_id(0) * {} + get_local_id(0);\n"
+      "  float on_stack[16];\n"
+      "  vstore16(scaled((wide)(item + kept[column & 1]), s), 0, on_stack);\n"
+      "  float sum = 0;\n"
+      "  for (int i = 0; i < 16; ++i) sum += on_stack[i] * i;\n"
+      "  out[item * COLUMNS + column] = as_uint(sum) + small + (uint)(large >> 32);\n"
+      "}}\n",
+      kColumns, kItems, kItems);
+  const DevicePtr device = open_device();
+  const uint32_t count = kItems * kGroups * kColumns;
+  const BufferPtr out = Buffer::create(device, count * sizeof(uint32_t));
+  Buffer* const buffers[] = {out.get()};
+  const Launch launch{make_source(is_changed ? call_bodies(text) : text),
+                      "all_kinds",
+                      "all_kinds",
+                      {kItems * kGroups, kColumns, 1},
+                      {kItems, 1, 1},
+                      {buffer_arg(0), scalar_arg(uint8_t{200}), scalar_arg(uint64_t{7} << 32),
+                       scalar_arg(0.37f), local_arg(1)}};
+  device->default_stream().submit(launch, buffers, 1);
+  return download<uint32_t>(out);
+}
+
+TEST(CalledBodiesTest, ComputesTheSame) {
+  const std::vector<uint32_t> plain = results(false);
+  EXPECT_EQ(results(true), plain);
+  EXPECT_NE(plain.front(), plain.back());
+}
+
+}  // namespace
+}  // namespace ballast::device
