@@ -26,7 +26,6 @@ namespace {
 using namespace Halide;
 
 constexpr int kRows = kDepthRows;
-static_assert(kRows == 4, "as row_at says");
 
 template <class Derived>
 class RowsGenerator : public Generator<Derived> {
@@ -75,21 +74,40 @@ class RowsGenerator : public Generator<Derived> {
   }
 
   // Where row j from `first` on begins, or the plane's first or last row.
-  Expr row_at(const Expr& first, const Expr& j) {
-    if (is_whole_group()) return clamp(j, 0, rows() - 1) * rows();
-    const Expr row = pixels_of(1), four = pixels_of(4), last = plane() - row;
-    return select(j == -2, max(first - pixels_of(2), 0), j == -1, max(first - row, 0), j == 0,
-                  first, j == 1, first + row, j == 2, first + pixels_of(2), j == 3,
-                  first + pixels_of(3), j == 4, min(first + four, last),
-                  min(first + four + row, last));
+  Expr start_of_row(const Expr& first, int j) {
+    if (j < 0) return max(first - pixels_of(-j), 0);
+    if (j < kRows) return j == 0 ? first : first + pixels_of(j);
+    Expr start = first + pixels_of(kRows);
+    if (j > kRows) start += pixels_of(j - kRows);
+    return min(start, plane() - pixels_of(1));
   }
   // Whether the plane has it.
-  Expr has_row(const Expr& first, const Expr& j) {
+  Expr has_row(const Expr& first, int j) {
+    if (j < 0) return j == -1 ? first > 0 : first >= pixels_of(-j);
+    if (j < kRows) return Internal::const_true();
+    Expr start = first + pixels_of(kRows);
+    if (j > kRows) start += pixels_of(j - kRows);
+    return start < plane();
+  }
+
+  // Which rows j may be: those of a group, and so many before or after as tap rows reach.
+  struct Rows {
+    int from = 0, to = kRows - 1;
+
+    template <class F>
+    Expr select_from(const Expr& j, const F& f) const {
+      Expr value = f(to);
+      for (int row = to - 1; row >= from; --row) value = select(j == row, f(row), value);
+      return value;
+    }
+  };
+  Expr row_at(const Expr& first, const Expr& j, Rows those = {}) {
+    if (is_whole_group()) return clamp(j, 0, rows() - 1) * rows();
+    return those.select_from(j, [&](int row) { return start_of_row(first, row); });
+  }
+  Expr has_row_at(const Expr& first, const Expr& j, Rows those = {}) {
     if (is_whole_group()) return j >= 0 && j < rows();
-    const Expr four = pixels_of(4);
-    return select(j == -2, first >= pixels_of(2), j == -1, first > 0, j == 4,
-                  first + four < plane(), j == 5, first + four + pixels_of(1) < plane(),
-                  Expr(true));
+    return those.select_from(j, [&](int row) { return has_row(first, row); });
   }
 
   // Of vector v of a row.
@@ -101,10 +119,14 @@ class RowsGenerator : public Generator<Derived> {
   Expr pixels(const Expr& v, const Expr& i, const Expr& first, int kx, const Expr& ky,
               const Expr& image) {
     const int apart = kx - reach();  // columns to the right
-    const Expr j = i + (ky - reach()), row = row_at(first, j), x = start_of(v) + l;
+    const std::optional<int64_t> known_ky = Internal::as_const_int(ky);
+    const int before = known_ky ? reach() - int(*known_ky) : reach(),
+              after = known_ky ? -before : reach();
+    const Rows those{-before, kRows - 1 + after};
+    const Expr j = i + (ky - reach()), row = row_at(first, j, those), x = start_of(v) + l;
     const auto at = [&](const Expr& column) {
       const Expr pixel = in(clamped(row + column), g, image);
-      return select(j < 0 || j >= rows(), select(has_row(first, j), pixel, 0.0f), pixel);
+      return select(j < 0 || j >= rows(), select(has_row_at(first, j, those), pixel, 0.0f), pixel);
     };
     if (apart == 0) return at(x);
     const int lanes = lane_count();
@@ -216,7 +238,7 @@ class ConvDepthWeightRows : public RowsGenerator<ConvDepthWeightRows> {
       if (is_square()) {  // in order of what is seen: three rows of dy and nine sums are registers
         const Expr row = i - (ky - reach());
         const Expr x = pixels(v, i, first, kx, reach(), image);
-        sums.push_back(select(has_row(first, row), fma_f32(x, given(row), old), old));
+        sums.push_back(select(has_row_at(first, row), fma_f32(x, given(row), old), old));
       } else {
         sums.push_back(fma_f32(pixels(v, i, first, kx, ky, image), given(i), old));
       }
