@@ -24,19 +24,17 @@ struct Body {
     for (const KernelParameter& parameter : parameters) {
       if (parameter.is_local) locals_.push_back(parameter.name);
     }
-    for (size_t begin = 0, copied = 0;;) {
-      while (begin < from.size() && !is_of_word(from[begin])) ++begin;
-      const size_t word_end = end_of_word(from, begin);
-      const std::string_view word = from.substr(begin, word_end - begin);
-      size_t end = word_end;
-      const std::string id = id_of(word, from, &end);
-      if (!id.empty() || word.empty()) {
-        text.append(from, copied, begin - copied).append(id);
-        copied = end;
+    for (size_t i = 0; i < from.size();) {
+      const size_t start = i;
+      i = end_of_word(from, i);
+      if (i == start) {
+        text += from[i++];
+        continue;
       }
-      if (word.empty()) return;
+      const std::string_view word = from.substr(start, i - start);
+      const std::string id = id_of(word, from, &i);
+      text.append(id.empty() ? word : id);
       if (id.empty() && is_in_the_way(word)) may_be_called = false;
-      begin = end;
     }
   }
 

@@ -50,20 +50,22 @@ TEST(CalledBodiesTest, LeavesOtherKernelsAlone) {
   }
 }
 
-// Kernels with attributes, of several items and dimensions, with arguments of all kinds: what they
-// wrote as words.
+// A kernel with attributes, of several items and dimensions, with arguments of all kinds, which
+// asks for ids itself, in a macro and in a function: what it wrote as words.
 std::vector<uint32_t> results(bool is_changed) {
   static constexpr uint32_t kItems = 4, kGroups = 6, kColumns = 3;
   const std::string text = fmt::format(
       "#define COLUMNS {}\n"
+      "#define COLUMN get_group_id(1)\n"
       "typedef float16 wide;\n"
       "__constant float kept[2] = {{1.5f, 2.5f}};\n"
       "inline wide scaled(wide x, float s) {{ return x * s; }}\n"
+      "inline uint own() {{ return get_local_id(0); }}\n"
       "__kernel __attribute__((reqd_work_group_size({}, 1, 1))) void all_kinds(\n"
       " __global uint* restrict out, const uchar small, const ulong large, const float s,\n"
       " __local int16* __shared)\n"
       "{{\n"
-      "  uint column = get_group_id(1), item = get_group_id(0) * {} + get_local_id(0);\n"
+      "  uint column = COLUMN, item = get_group_id(0) * {} + own();\n"
       "  float on_stack[16];\n"
       "  vstore16(scaled((wide)(item + kept[column & 1]), s), 0, on_stack);\n"
       "  float sum = 0;\n"
