@@ -44,8 +44,9 @@ def is_installed(peers, name):
 def run_ours(mode, workload, inputs, args):
     """As peers.py runs a peer: caches start empty, threads and cores are limited."""
     with tempfile.TemporaryDirectory(prefix="ballast.") as cache:
-        env = dict(os.environ, BALLAST_CACHE_DIR=cache + "/ballast", POCL_CACHE_DIR=cache + "/pocl",
+        env = dict(os.environ, XDG_CACHE_HOME=cache, POCL_CACHE_DIR=cache + "/pocl",
                    POCL_MAX_PTHREAD_COUNT=str(args.threads), POCL_CPU_MAX_CU_COUNT=str(args.threads))
+        env.pop("BALLAST_CACHE_DIR", None)
         os.makedirs(cache + "/pocl")
         cores = sorted(os.sched_getaffinity(0))[: args.threads]
         command = [args.program, "--mode", mode, "--workload", workload, "--inputs",
