@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,10 +21,7 @@ struct Body {
   std::map<std::string, std::string> ids;  // "_bg0": "get_group_id(0)"
   bool may_be_called = true;
 
-  Body(std::string_view from, const std::vector<KernelParameter>& parameters) {
-    for (const KernelParameter& parameter : parameters) {
-      if (parameter.is_local) locals_.push_back(parameter.name);
-    }
+  explicit Body(std::string_view from) {
     for (size_t i = 0; i < from.size();) {
       const size_t start = i;
       i = end_of_word(from, i);
@@ -33,8 +31,8 @@ struct Body {
       }
       const std::string_view word = from.substr(start, i - start);
       const std::string id = id_of(word, from, &i);
-      text.append(id.empty() ? word : id);
       if (id.empty() && is_in_the_way(word)) may_be_called = false;
+      text.append(id.empty() ? word : id);
     }
   }
 
@@ -51,13 +49,14 @@ struct Body {
     return name;
   }
 
-  // Halide passes local memory to every kernel; it counts where it is used or declared.
+  // Other ids, barriers and local memory that is declared, before which no parenthesis opens a
+  // cast.
   bool is_in_the_way(std::string_view word) const {
-    return word.substr(0, 4) == "get_" || word == "local" || word == "__local" ||
-           is_barrier(word) || std::find(locals_.begin(), locals_.end(), word) != locals_.end();
+    const bool is_local = word == "local" || word == "__local";
+    const size_t before = is_local ? end_before_blanks(text) : 0;
+    const bool is_cast = before > 0 && text[before - 1] == '(';
+    return word.substr(0, 4) == "get_" || is_barrier(word) || (is_local && !is_cast);
   }
-
-  std::vector<std::string> locals_;
 };
 
 std::string with_called_body(const std::string& kernel) {
@@ -65,7 +64,7 @@ std::string with_called_body(const std::string& kernel) {
   const std::string head_text = kernel.substr(0, open);
   const KernelHead head(head_text);
   const std::vector<KernelParameter> parameters = parse_parameters(head.parameters);
-  const Body body(std::string_view(kernel).substr(open), parameters);
+  const Body body(std::string_view(kernel).substr(open));
   if (!body.may_be_called) return kernel;
   std::vector<std::string> declared, given;
   for (const auto& [name, query] : body.ids) {

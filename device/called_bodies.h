@@ -9,10 +9,10 @@
 
 namespace ballast::device {
 
-// The text with the bodies of kernels taken out that use no local memory and ask for no more than
-// their group's and their own number: the groups of such kernels are one work-item, or their items
-// do without vectors across them. Other kernels, and a text that is not understood, stay as they
-// are.
+// The text with the bodies of kernels taken out that have no barrier, declare no local memory and
+// ask for no more than their group's and their own number: their groups are one work-item, or their
+// items do without vectors across them. Other kernels, and a text that is not understood, stay as
+// they are.
 std::string call_bodies(const std::string& text);
 
 }  // namespace ballast::device
