@@ -14,8 +14,8 @@ namespace ballast::kernels {
 // w[out_channels, in_channels / groups, kernel_h, kernel_w] to y[batch, out_channels, out_h,
 // out_w]. Padding is zeros around x. Zeros that a kernel adds (padding, and between the strides of
 // dy) may be multiplied or not, so where they meet inf or NaN the result may be NaN; so may those
-// beside it where conv_winograd.h computes them, and a depthwise weight's infinite gradient where an
-// infinity of x lies in what a row's last two vectors share, of which one multiplies it by zero.
+// beside it where conv_winograd.h computes them, and a depthwise weight's infinite gradient where
+// an infinity of x lies in what a row's last two vectors share, of which one multiplies it by zero.
 struct ConvConfig {
   int64_t batch = 0, in_channels = 0, height = 0, width = 0;
   int64_t out_channels = 0, kernel_h = 1, kernel_w = 1;
