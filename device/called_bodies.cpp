@@ -22,18 +22,11 @@ struct Body {
   bool may_be_called = true;
 
   explicit Body(std::string_view from) {
-    for (size_t i = 0; i < from.size();) {
-      const size_t start = i;
-      i = end_of_word(from, i);
-      if (i == start) {
-        text += from[i++];
-        continue;
-      }
-      const std::string_view word = from.substr(start, i - start);
-      const std::string id = id_of(word, from, &i);
+    replace_words(from, &text, [&](std::string_view word, size_t* end) {
+      const std::string id = id_of(word, from, end);
       if (id.empty() && is_in_the_way(word)) may_be_called = false;
       text.append(id.empty() ? word : id);
-    }
+    });
   }
 
  private:

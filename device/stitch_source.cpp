@@ -26,24 +26,18 @@ struct Rewritten {
   bool has_replaced_ids = false;
 
   explicit Rewritten(const std::string& from) {
-    for (size_t i = 0; i < from.size();) {
-      const size_t start = i;
-      i = end_of_word(from, i);
-      if (i == start) {
-        text += from[i++];
-        continue;
-      }
-      const std::string word = from.substr(start, i - start);
-      if (word == "restrict" || word == "__restrict" || word == "__restrict__") continue;
-      if (add_element_type(word, from, i)) continue;
-      const std::string replacement = id_parameter(word, from, &i);
+    replace_words(from, &text, [&](std::string_view view, size_t* end) {
+      const std::string word(view);
+      if (word == "restrict" || word == "__restrict" || word == "__restrict__") return;
+      if (add_element_type(word, from, *end)) return;
+      const std::string replacement = id_parameter(word, from, end);
       text += replacement.empty() ? word : replacement;
       if (replacement.empty()) {
         names.insert(word);
       } else {
         has_replaced_ids = true;
       }
-    }
+    });
   }
 
   bool has_id_query() const {

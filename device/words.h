@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cctype>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,21 @@ void for_each_word(std::string_view text, F f) {
     const size_t end = end_of_word(text, begin);
     if (end > begin) f(begin, end);
     begin = end + 1;
+  }
+}
+
+// Adds the text to *out but for its words: f(word, &end), where the word ends in the text, adds
+// what stands for it and may skip what follows.
+template <class F>
+void replace_words(std::string_view text, std::string* out, F f) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t start = i;
+    i = end_of_word(text, i);
+    if (i > start) {
+      f(text.substr(start, i - start), &i);
+    } else {
+      *out += text[i++];
+    }
   }
 }
 
