@@ -2,6 +2,7 @@
 
 #include "device/build_lock.h"
 #include "device/disk_cache.h"
+#include "device/test_environment.h"
 #include "device/testing.h"
 
 #include <spawn.h>
@@ -20,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::Environment;
 using ::testing::HasSubstr;
 using testing::open_device;
 
@@ -149,19 +151,12 @@ TEST_F(ProgramCacheTest, OffWritesNothing) {
 
 TEST_F(ProgramCacheTest, UnaskedPoclKeepsItsOwnPrograms) {
   unsetenv("BALLAST_CACHE_DIR");
-  const char* before = getenv("XDG_CACHE_HOME");
-  const std::string kept = before == nullptr ? "" : before;
-  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  const Environment home("XDG_CACHE_HOME", folder_.string());
   ProgramCache(*device_).get(numbered_source(112));
   EXPECT_EQ(files().empty(), device_->info().is_pocl());
-  setenv("POCL_KERNEL_CACHE", "0", 1);
+  const Environment without_its_cache("POCL_KERNEL_CACHE", "0");
   ProgramCache(*device_).get(numbered_source(112));
-  unsetenv("POCL_KERNEL_CACHE");
   EXPECT_EQ(files(), std::vector<fs::path>{folder_ / "ballast"});
-  if (before == nullptr)
-    unsetenv("XDG_CACHE_HOME");
-  else
-    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
 }
 
 // Line numbers are those of the source, also where the program was first built otherwise.
@@ -207,20 +202,14 @@ TEST_F(ProgramCacheTest, ABuildFailureHasTheLogAndTheKernelsName) {
 }
 
 TEST_F(ProgramCacheTest, LocksInTheUsualFolderWhereThereIsNoOther) {
-  const char* before = getenv("TMPDIR");
-  const std::string kept = before == nullptr ? "" : before;
   const fs::path name = "ballast-" + std::to_string(getuid()) + ".lock";
-  setenv("TMPDIR", (folder_ / "missing").c_str(), 1);
+  const Environment missing("TMPDIR", (folder_ / "missing").string());
   const fs::path working = fs::current_path();
   fs::current_path(folder_);
   { const BuildLock lock(1); }
   EXPECT_FALSE(fs::exists(name));
   EXPECT_TRUE(fs::exists("/tmp" / name));
   fs::current_path(working);
-  if (before == nullptr)
-    unsetenv("TMPDIR");
-  else
-    setenv("TMPDIR", kept.c_str(), 1);
 }
 
 // Children run this test; alone it checks that the folder's programs can be read and built.

@@ -1,6 +1,7 @@
 #include "device/select.h"
 
 #include "device/event.h"
+#include "device/test_environment.h"
 #include "device/testing.h"
 
 #include <sched.h>
@@ -66,15 +67,9 @@ TEST(DeviceSelection, AMissListsWhatThereIs) {
 }
 
 TEST(DeviceSelection, TheEnvironmentCountsWhereNothingIsAsked) {
-  const char* before = getenv("BALLAST_DEVICE");
-  const std::string saved = before != nullptr ? before : "";
-  setenv("BALLAST_DEVICE", "nonsense", 1);
+  const testing::Environment nonsense("BALLAST_DEVICE", "nonsense");
   EXPECT_ERROR(select_device(""), Code::kNotFound, HasSubstr("of BALLAST_DEVICE"));
   EXPECT_EQ(select_device("0").info.ordinal, 0u);
-  if (before != nullptr)
-    setenv("BALLAST_DEVICE", saved.c_str(), 1);
-  else
-    unsetenv("BALLAST_DEVICE");
 }
 
 TEST(DeviceOpen, EqualOpensShareAndOptionsSeparate) {

@@ -1,30 +1,17 @@
 #include "kernels/plan/tune.h"
 
 #include "device/disk_cache.h"
+#include "device/test_environment.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/test_support.h"
-
-#include <stdlib.h>
 
 #include <filesystem>
 
 namespace ballast::kernels::testing {
 namespace {
 
-// Sets a variable of the environment, and puts back what was there.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
-
- private:
-  const char* name_;
-  std::string before_;
-};
+using device::testing::Environment;
 
 class Tune : public ::testing::Test {
  protected:

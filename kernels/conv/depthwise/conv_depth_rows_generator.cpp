@@ -73,21 +73,21 @@ class RowsGenerator : public Generator<Derived> {
     return is_whole_group() ? Expr(0) : min(k * pixels_of(kRows), plane() - pixels_of(kRows));
   }
 
+  // Where row j from `first` on begins if the plane has it, from the first on.
+  Expr row_after(const Expr& first, int j) {
+    if (j == 0) return first;
+    if (j <= kRows) return first + pixels_of(j);
+    return first + pixels_of(kRows) + pixels_of(j - kRows);
+  }
   // Where row j from `first` on begins, or the plane's first or last row.
   Expr start_of_row(const Expr& first, int j) {
     if (j < 0) return max(first - pixels_of(-j), 0);
-    if (j < kRows) return j == 0 ? first : first + pixels_of(j);
-    Expr start = first + pixels_of(kRows);
-    if (j > kRows) start += pixels_of(j - kRows);
-    return min(start, plane() - pixels_of(1));
+    return j < kRows ? row_after(first, j) : min(row_after(first, j), plane() - pixels_of(1));
   }
   // Whether the plane has it.
   Expr has_row(const Expr& first, int j) {
     if (j < 0) return j == -1 ? first > 0 : first >= pixels_of(-j);
-    if (j < kRows) return Internal::const_true();
-    Expr start = first + pixels_of(kRows);
-    if (j > kRows) start += pixels_of(j - kRows);
-    return start < plane();
+    return j < kRows ? Internal::const_true() : row_after(first, j) < plane();
   }
 
   // Which rows j may be: those of a group, and so many before or after as tap rows reach.
