@@ -6,7 +6,8 @@ foreach(family IN LISTS BALLAST_KERNEL_FAMILIES)
        ${family}/*/*_generator.cpp)
   if(generator_sources)
     add_executable(ballast_${family}_generators EXCLUDE_FROM_ALL ${generator_sources})
-    target_link_libraries(ballast_${family}_generators PRIVATE ballast_recipes Halide::Generator)
+    target_link_libraries(ballast_${family}_generators PRIVATE ballast_recipes Halide::Generator
+                          $<$<BOOL:${JEMALLOC_LIBRARY}>:${JEMALLOC_LIBRARY}>)
     # Each runs a few times, for less long than it would take to optimize.
     target_compile_options(ballast_${family}_generators PRIVATE -O0)
     ballast_precompile(generators ballast_${family}_generators)

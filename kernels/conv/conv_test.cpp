@@ -40,6 +40,13 @@ TEST(Conv, SmallShapes) {
   ConvConfig lopsided = make({1, 1, 4, 9}, 2, 2);
   lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.top = 1, lopsided.right = 2;
   check(lopsided);
+  for (const int64_t width : {1, 2, 3}) {  // rows shorter than strides
+    ConvConfig narrow = make({2, 3, 15, width}, 9, 3, 1, 1);
+    for (const int64_t stride : {2, 3, 4}) {
+      narrow.stride_w = stride;
+      check(narrow);
+    }
+  }
 }
 
 // Single pixels with strides, of rows that are picked and spread in vectors of 4, 8 and 16, and

@@ -58,6 +58,7 @@ matmul_tile(6 1 epilogue plain packing copying columns strided)
 matmul_tile_of(6 2 8 chunks)
 matmul_tile_of(5 2 8 epilogue plain columns chunks)
 matmul_tile_of(4 3 8 epilogue plain packing copying columns chunks)
+matmul_tile_of(12 1 8 epilogue plain packing copying columns)
 ballast_kernel(matmul_16x32_turned CLASSES cpu WIDE GENERATOR matmul_turned
                PARAMS held_rows=8 vectors=2)
 ballast_kernel(matmul_16x16_turned CLASSES cpu WIDE GENERATOR matmul_turned

@@ -179,11 +179,17 @@ bool has_plain_rows(const MatmulProblem& p, const MatmulChoice& c) {
   return has_plain_kernel(p, c) && !(c.pack == MatmulPack::kColumns && packs_in_groups(p, c));
 }
 
+bool shares_cache_sets(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kFewSteps = 256, kPage = 1024;
+  return !c.packs_rows && p.k >= kFewSteps && p.rows(c).stride % kPage == 0;
+}
+
 int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {
   const int64_t last = p.lanes(c).extent % c.tile->lanes(), rows = p.rows(c).extent;
   const bool in_place = c.pack == MatmulPack::kNone || packs_in_groups(p, c);
-  if (last == 0 || last > kMatmulLanes || !in_place || !c.tile->has(kMatmulPlain)) return 0;
-  if (c.tile->lanes() < 2 * kMatmulLanes) return 0;
+  if (last == 0 || last > c.tile->vector_lanes || !in_place) return 0;
+  if (c.tile->vectors == 1 || !c.tile->has(kMatmulPlain)) return 0;
+  if (c.tile->is_for_narrow_registers() && shares_cache_sets(p, c)) return 0;
   if (rows < std::max(kMatmulNarrowRows, c.tile->rows)) return 0;
   // Groups side by side: equally many.
   const int64_t groups = ceil_div(ceil_div(rows, c.tile->rows), c.tiles_per_group);

@@ -216,9 +216,9 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   };
   expect({1024, 1024, 1024}, "6x64", "4x24");
   expect({64, 512, 784, false, true}, "16x32_turned", "16x16_turned");  // weights [out, in]
-  expect({64, 512, 512}, "8x48", "6x16");
+  expect({64, 512, 512}, "8x48", "4x24");
   expect({392, 768, 256}, "6x64", "6x16");
-  expect({196, 196, 32, false, true}, "8x48", "6x16");
+  expect({196, 196, 32, false, true}, "8x48", "4x24");
   expect({4096, 10, 512}, "dots", "16x16_short_narrow");
   expect({4096, 16, 256}, "16x16_short", "6x16");  // folding would take longer
   expect({4096, 16, 256, false, true}, "16x16_short", "dot_4");

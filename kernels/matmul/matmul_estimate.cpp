@@ -52,14 +52,13 @@ int64_t kept_rows(int64_t pitch) {
   return kWays * kSets / std::max(kLines, std::gcd(kSets, ceil_div(pitch, kMatmulLanes)));
 }
 
-// What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A a
-// multiple of 4 KiB apart are so many lines of one set, and a panel may be more than most of it.
+// What the first cache does to tiles of 16 registers of 8 lanes, measured on a Zen 3: rows of A may
+// share its sets, and a panel may be more than most of it.
 double first_cache_penalty(const MatmulProblem& p, const MatmulChoice& c) {
   constexpr double kAliasingRow = 0.01, kLargePanel = 0.04;
   constexpr int64_t kLargePanelFloats = 5 * 1024;
   if (has_wide_registers()) return 1;
-  const bool aliases = !c.packs_rows && p.k >= 256 && p.rows(c).stride % 1024 == 0;
-  return 1 + (aliases ? kAliasingRow * c.tile->rows : 0) +
+  return 1 + (shares_cache_sets(p, c) ? kAliasingRow * c.tile->rows : 0) +
          (c.tile->lanes() * p.k > kLargePanelFloats ? kLargePanel : 0);
 }
 

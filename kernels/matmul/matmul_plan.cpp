@@ -101,11 +101,12 @@ class Writer {
     return has_kernel && narrow_tiles_per_group(problem_, choice_) > 0;
   }
   void add_narrow_panel(const Operand& rows) {
-    const Panels panels = panels_in_place({1});
-    const int64_t number = ceil_div(lanes_.extent, kMatmulLanes) - 1;
+    const int64_t lanes = choice_.tile->vector_lanes;
+    const Panels panels = panels_in_place({1, lanes});
+    const int64_t number = ceil_div(lanes_.extent, lanes) - 1;
     add_built(by_tiles(rows, kMatmulNarrowRows), panels.operand,
               args_of(panels, number, 1, {narrow_tiles_per_group(problem_, choice_), 1}),
-              "matmul_12x16");
+              fmt::format("matmul_{}x{}", kMatmulNarrowRows, lanes));
     recorder_.join_beside();
   }
 

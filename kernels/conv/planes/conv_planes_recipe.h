@@ -163,6 +163,7 @@ class PlanesGenerator : public Halide::Generator<Derived> {
     from_rows.where(y >= 0 && y < height);
     const Expr first = max(left - phase_w + step_w - 1, 0) / step_w,
                last = (width - 1 + left - phase_w) / step_w;
+    if (lanes == 1) from_rows.where(first <= last);  // a row shorter than a stride may have none
     const Expr column = first + min(vector * lanes, last + 1 - lanes - first) + lane;
     const Expr at = ((channel * step_h + phase_h) * step_w + phase_w) * plane +
                     (sample * held.rows + row) * pitch;
