@@ -192,7 +192,8 @@ void draw_conv(OpFamilies& table, Draw& draw) {
   Conv c{{}, {}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1};
   c.w = {0, 0, tap, draw.one_in(4) ? draw.extent(5) : tap};
   if (draw.one_in(3)) c.stride = {2, 2};
-  if (draw.one_in(10)) c.stride = {1 + draw.below(4), 1 + draw.below(4)};
+  const bool is_tiny = draw.one_in(6);  // planes as small as strides and windows
+  if (draw.one_in(is_tiny ? 2 : 10)) c.stride = {1 + draw.below(5), 1 + draw.below(5)};
   if (draw.one_in(10)) c.dilation = {1 + draw.below(3), 1 + draw.below(3)};
   for (size_t side = 0; side < 4; ++side) {
     c.padding[side] = c.w[2 + side / 2] / 2;
@@ -206,9 +207,10 @@ void draw_conv(OpFamilies& table, Draw& draw) {
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t window = (c.w[2 + axis] - 1) * c.dilation[axis] + 1;
     const int64_t least = window - c.padding[2 * axis] - c.padding[2 * axis + 1];
-    extents[axis] = std::max<int64_t>({1, least, is_usual ? usual : draw.extent(60)});
+    const int64_t any = is_tiny ? 1 + draw.below(6) : is_usual ? usual : draw.extent(60);
+    extents[axis] = std::max<int64_t>({1, least, any});
   }
-  if (draw.one_in(2)) extents[1] = std::max(extents[1], extents[0]);
+  if (!is_tiny && draw.one_in(2)) extents[1] = std::max(extents[1], extents[0]);
   // What it multiplies is bounded by halving what can be.
   const auto products = [&] {
     return group * in * out * c.w[2] * c.w[3] * extents[0] * extents[1] / c.stride[0] / c.stride[1];
