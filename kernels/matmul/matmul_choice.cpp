@@ -180,8 +180,8 @@ bool has_plain_rows(const MatmulProblem& p, const MatmulChoice& c) {
 }
 
 bool shares_cache_sets(const MatmulProblem& p, const MatmulChoice& c) {
-  constexpr int64_t kFewSteps = 256, kPage = 1024;
-  return !c.packs_rows && p.k >= kFewSteps && p.rows(c).stride % kPage == 0;
+  constexpr int64_t kManySteps = 256;
+  return !c.packs_rows && p.k >= kManySteps && p.rows(c).stride % kPageElements == 0;
 }
 
 int64_t narrow_tiles_per_group(const MatmulProblem& p, const MatmulChoice& c) {

@@ -2,6 +2,7 @@
 
 #include "kernels/matmul/matmul_groups.h"
 #include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
 
 #include <algorithm>
 #include <numeric>
@@ -68,7 +69,7 @@ double aliasing_penalty(const MatmulProblem& p, const MatmulChoice& c) {
   const int64_t pitch = p.lanes(c).k_stride;
   const bool has_chunks = c.tile->has(kMatmulChunks);
   if (has_wide_units() && !has_chunks && p.k > kept_rows(pitch)) return kEvictedPenalty;
-  if (p.k < 256 || pitch % 1024 != 0 || (has_wide_units() && has_chunks)) return 1;
+  if (p.k < 256 || pitch % kPageElements != 0 || (has_wide_units() && has_chunks)) return 1;
   return has_chunks ? kAliasingChunkPenalty : kAliasingPenalty;
 }
 

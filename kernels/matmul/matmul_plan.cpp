@@ -181,8 +181,7 @@ class Writer {
   // wait for the cache: 256x64 by 64x3136, 8 of them, on a Zen 4 took 5.6 ms, past it 4.2. Whole
   // rows are one, and short ones.
   int64_t most_kept() const {
-    constexpr int64_t kPage = 1024;  // elements
-    const bool is_apart = over_output(slots_.output).strides[1] >= kPage;
+    const bool is_apart = over_output(slots_.output).strides[1] >= kPageElements;
     return last_cache_bytes() / (panel_count() > 1 && is_apart ? 2 : 1);
   }
   int64_t width() const { return choice_.tile->lanes(); }

@@ -12,6 +12,10 @@ namespace ballast::kernels {
 // hold nothing else up wait for twice as many.
 constexpr int64_t kStreamedBytes = 4 << 20, kStreamedRowsBytes = 2 * kStreamedBytes;
 
+// Elements of 4 bytes in a page of 4 KiB: rows a multiple of it apart begin in one set of the first
+// cache.
+constexpr int64_t kPageElements = 1024;
+
 // Whether dense lines of `length` 4-byte elements may be written past the caches: they are whole
 // cache lines, and `least_bytes` of them.
 bool should_stream(device::DeviceClass device_class, int64_t lines, int64_t length,

@@ -228,9 +228,8 @@ bool is_streamed(const Move& move, Sides sides) {
   // Rows of the result that lie a page apart would share their sets of the near caches, which hold
   // the two to four of few channels. Vectors of half a line go past a fast last cache worse than
   // through it: 1024x1024 on a Zen 3 0.34 and 0.24 ms.
-  constexpr int64_t kPage = 1024;
   const bool shares_sets =
-      has_wide_registers() && sides.p == sides.q && move.to.strides[1] % kPage == 0;
+      has_wide_registers() && sides.p == sides.q && move.to.strides[1] % kPageElements == 0;
   return is_aligned &&
          bytes >= static_cast<uint64_t>(shares_sets ? kStreamedBytes : streamed_move_bytes());
 }
