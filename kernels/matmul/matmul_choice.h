@@ -166,8 +166,7 @@ bool has_plain_rows(const MatmulProblem& problem, const MatmulChoice& choice);
 bool shares_cache_sets(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Lanes after the last whole panel that fill one vector at most take tiles of 12 rows of one
-// instead, in the same launch, where there is no epilogue: how many of these a group computes, or
-// 0.
+// vector, in the same launch, where there is no epilogue: how many of these a group computes, or 0.
 int64_t narrow_tiles_per_group(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Whether vectors of 4 along an operand's dense dimension, one of its first two, begin at multiples

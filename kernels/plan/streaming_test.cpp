@@ -11,7 +11,9 @@
 namespace ballast::kernels::testing {
 namespace {
 
-constexpr int64_t kLength = 1040, kRowBytes = 4 * kLength, kFewRows = 21;
+// Of a product with so many columns tiles of whole cache lines are better than others that would
+// fit.
+constexpr int64_t kLength = 400, kRowBytes = 4 * kLength, kFewRows = 21;
 // Enough for their own size, and what is read and written of them for the last cache's.
 const int64_t kRows = std::max(kStreamedRowsBytes, last_cache_bytes() / 2) / kRowBytes + 21;
 
