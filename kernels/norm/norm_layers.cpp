@@ -130,7 +130,7 @@ void append_dx(DeviceClass device_class, const std::string& kind, int64_t rows, 
     sums = {s.dy, s.x, s.rstd, s.gamma, s.mean, products, slopes};
     dx = {s.dy, s.x, s.gamma, s.rstd, products, s.mean, slopes, s.dx};
   }
-  builder.append(norm_sums(device_class, kind, rows, length), sums);
+  builder.append(norm_sums(device_class, kind, {rows, length}), sums);
   builder.append(norm_dx(device_class, kind, layer_view(rows, length), length), dx);
 }
 
@@ -176,7 +176,7 @@ Plan plan_layer_norm(DeviceClass device_class, int64_t rows, int64_t length, flo
     return fused_norm(device_class, "layer", rows, length, epsilon);
   }
   PlanBuilder builder(6);
-  builder.append(norm_moments(device_class, "layer", rows, length, epsilon), {0, 4, 5});
+  builder.append(norm_moments(device_class, "layer", {rows, length}, epsilon), {0, 4, 5});
   builder.append(norm_apply(device_class, "layer", layer_view(rows, length)), {0, 1, 2, 4, 5, 3});
   return builder.finish();
 }
@@ -192,7 +192,7 @@ Plan plan_rms_norm(DeviceClass device_class, int64_t rows, int64_t length, float
   }
   PlanBuilder builder(4);
   const uint32_t no_mean = builder.add_floats(rows);
-  builder.append(norm_moments(device_class, "rms", rows, length, epsilon), {0, no_mean, 3});
+  builder.append(norm_moments(device_class, "rms", {rows, length}, epsilon), {0, no_mean, 3});
   builder.append(norm_apply(device_class, "rms", layer_view(rows, length)), {0, 1, 3, 2});
   return builder.finish();
 }

@@ -39,9 +39,9 @@ Plan elementwise(DeviceClass device_class, const std::string& kernel, const Norm
 
 }  // namespace
 
-Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
+Plan norm_moments(DeviceClass device_class, const std::string& kind, const Shape& lines,
                   float epsilon) {
-  const AxisView view(device_class, {lines, length}, 1);
+  const AxisView view(device_class, lines, 1);
   const std::string kernel = fmt::format("norm_moments_{}_{}", kind, view.layout(kLongLine));
   Recorder recorder(kNoAliases);
   recorder.call(
@@ -62,13 +62,13 @@ Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormVie
                      {epsilon});
 }
 
-Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length) {
-  const AxisView view(device_class, {lines, length}, 1);
+Plan norm_sums(DeviceClass device_class, const std::string& kind, const Shape& lines) {
+  const AxisView view(device_class, lines, 1);
   const std::string kernel = fmt::format("norm_sums_{}_{}", kind, view.layout(kLongLine));
   std::vector<HostArg> args = {view.tensor(0), view.tensor(1), view.per_line(2),
                                view.rows_per_group()};
   uint32_t slot = 3;
-  if (kind != "batch") args.push_back(Operand{slot++, DType::kF32, {length}, {1}, {}});
+  if (kind != "batch") args.push_back(Operand{slot++, DType::kF32, {view.length()}, {1}, {}});
   if (kind != "rms") args.push_back(view.per_line(slot++));
   args.push_back(view.per_line(slot++));
   if (kind != "rms") args.push_back(view.per_line(slot++));

@@ -19,16 +19,17 @@ struct NormView {
 // The kernels of rows from this length on have more of a GPU's work-items for each.
 constexpr int64_t kLongLine = 2048;
 
-// Lines x[lines, length]. Inputs x; outputs the mean and what `kind` wants.
-Plan norm_moments(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length,
+// Lines along the second axis of `lines`, [count, length] or [outer, length, inner]. Inputs x;
+// outputs by line the mean and what `kind` wants.
+Plan norm_moments(DeviceClass device_class, const std::string& kind, const Shape& lines,
                   float epsilon);
 // Inputs x, gamma, beta, mean, rstd (rms: x, gamma, rstd; inference: a variance for rstd); output
 // y.
 Plan norm_apply(DeviceClass device_class, const std::string& kind, const NormView& view,
                 float epsilon = 0);
-// Lines. Inputs dy, x, rstd, gamma[length], mean (rms: no mean; batch: no gamma); outputs by line
-// the sum of dy' x', and (not rms) that of dy'.
-Plan norm_sums(DeviceClass device_class, const std::string& kind, int64_t lines, int64_t length);
+// Lines as above. Inputs dy, x, rstd, gamma[length], mean (rms: no mean; batch: no gamma); outputs
+// by line the sum of dy' x', and (not rms) that of dy'.
+Plan norm_sums(DeviceClass device_class, const std::string& kind, const Shape& lines);
 // GPUs: the same without gamma, where line l has the statistics l / each % count.
 Plan norm_channel_sums(int64_t lines, int64_t length, int64_t each, int64_t count);
 // Inputs dy, x, gamma, rstd, sums of dy' x', mean, sums of dy' (rms: neither of the last); output

@@ -277,12 +277,13 @@ TEST(NormGroup, MatchesDouble) {
 }
 
 TEST(NormBatch, MatchesDouble) {
-  check_all({batch({2, 1, 1}),    batch({5, 3, 1}),    batch({64, 10, 1}), batch({33, 48, 1}),
-             batch({1, 4, 9}),    batch({3, 5, 7}),    batch({2, 16, 16}), batch({4, 3, 49}),
-             batch({7, 1, 20}),   batch({20, 1, 3}),   batch({1, 1, 2}),   batch({3, 17, 1}),
-             batch({2, 7, 33}),   batch({1, 20, 64}),  batch({128, 3, 1}), batch({5, 31, 4}),
-             batch({4, 65, 3}),   batch({2, 3, 1009}), batch({1, 129, 5}), batch({2, 64, 196}),
-             batch({8, 16, 400}), batch({2, 3, 2047}), batch({2, 2, 2048})});
+  check_all({batch({2, 1, 1}),    batch({5, 3, 1}),    batch({64, 10, 1}),  batch({33, 48, 1}),
+             batch({1, 4, 9}),    batch({3, 5, 7}),    batch({2, 16, 16}),  batch({4, 3, 49}),
+             batch({7, 1, 20}),   batch({20, 1, 3}),   batch({1, 1, 2}),    batch({3, 17, 1}),
+             batch({2, 7, 33}),   batch({1, 20, 64}),  batch({128, 3, 1}),  batch({5, 31, 4}),
+             batch({4, 65, 3}),   batch({2, 3, 1009}), batch({1, 129, 5}),  batch({2, 64, 196}),
+             batch({8, 16, 400}), batch({2, 3, 2047}), batch({2, 2, 2048}), batch({256, 33, 1}),
+             batch({509, 7, 1}),  batch({40, 70, 4}),  batch({300, 1, 1})});
 }
 
 // By columns and rows, whole steps and what is left, one line and several of a channel.

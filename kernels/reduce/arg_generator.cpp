@@ -35,6 +35,7 @@ class ArgGenerator : public Generator<Derived> {
 class ArgReduce : public ArgGenerator<ArgReduce> {
  public:
   Input<Buffer<>> in{"in", 3};
+  Input<int> outer_per_group{"outer_per_group"};  // of a CPU's work-group
   Output<Buffer<>> out{"out", Int(32), 2};
 
   void configure() { in.set_type(type()); }
@@ -51,7 +52,7 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
   void schedule() {
     for (int d = 0; d < 3; ++d) in.dim(d).set_min(0).set_stride(Expr());
     set_mins(out);
-    const Var block("block"), inner("inner");
+    const Var block("block"), inner("inner"), group("group");
     const Expr width = out.dim(0).extent();
     Func func = out;
     if (is_gpu()) {
@@ -66,16 +67,19 @@ class ArgReduce : public ArgGenerator<ArgReduce> {
     const std::vector<std::pair<Expr, int>> cases = {{width >= kWide && is_dense, kWide},
                                                      {width >= kLanes && is_dense, kLanes},
                                                      {width >= kLanes, kLanes}};
+    const auto split = [&](Stage stage, int w, TailStrategy tail) {
+      return stage.split(i, block, inner, w, tail)
+          .split(o, group, o, outer_per_group, TailStrategy::GuardWithIf)
+          .reorder(inner, o, block, group)
+          .gpu_blocks(block, group);
+    };
     for (const auto& [condition, w] : cases) {
-      func.specialize(condition)
-          .split(i, block, inner, w, TailStrategy::ShiftInwards)
-          .reorder(inner, block, o)
+      split(func.specialize(condition), w, TailStrategy::ShiftInwards)
           .vectorize(inner, kLanes)
-          .unroll(inner)
-          .gpu_blocks(block, o);
+          .unroll(inner);
     }
-    func.split(i, block, inner, 1, TailStrategy::RoundUp).gpu_blocks(block, o);
-    best.compute_at(func, block).store_in(MemoryType::Stack).bound_storage(i, kWide);
+    split(func, 1, TailStrategy::RoundUp);
+    best.compute_at(func, o).store_in(MemoryType::Stack).bound_storage(i, kWide);
     Stage update = best.update().reorder(i, steps);
     for (Stage stage : {Stage(best), update}) {
       for (const auto& one : cases) stage.specialize(one.first).vectorize(i, kLanes).unroll(i);

@@ -21,8 +21,9 @@ AxisView::AxisView(DeviceClass device_class, const Shape& shape, int64_t axis,
 int32_t AxisView::rows_per_group() const {
   // Enough per group to hide its start, and at least 16 groups to share between cores.
   constexpr int64_t kElements = 16384, kGroups = 16;
+  const int64_t lines = std::min<int64_t>(split_.inner, kColumns);
   const int64_t rows =
-      std::min(kElements / std::max<int64_t>(split_.axis, 1), split_.outer / kGroups);
+      std::min(kElements / std::max<int64_t>(split_.axis * lines, 1), split_.outer / kGroups);
   return checked_int32(std::max<int64_t>(rows, 1));
 }
 

@@ -21,7 +21,9 @@ class AxisView {
 
   bool is_empty() const { return split_.elements() == 0; }
   bool is_rows() const { return is_rows_; }
+  bool is_narrow() const { return is_narrow_; }
   int64_t length() const { return split_.axis; }
+  // Of a CPU's work-group, or of columns how many times the outer dimension.
   int32_t rows_per_group() const;
   // For kernels that write results of this shape once, from values and not in the buffers of
   // inputs.

@@ -101,7 +101,7 @@ class AxisGenerator : public Halide::Generator<Derived> {
     };
     for (In* input : inputs_) free_stride(*input);
     for (Out* output : outputs_) free_stride(*output);
-    return AxisSchedule(nest, out, inputs_.at(0)->dim(0).extent(), is_dense);
+    return AxisSchedule(nest, out, inputs_.at(0)->dim(0).extent(), is_dense, rows_per_group);
   }
 
  private:
@@ -129,7 +129,7 @@ class AxisGenerator : public Halide::Generator<Derived> {
     all.where(block < blocks);
     const Halide::LoopLevel level(result, all[2]);
     const Halide::Var f("f");
-    result(f) = Halide::undef<float>();
+    result(f) = Halide::undef(out.type());
     AxisSchedule schedule(nest, values, level);
     if (is_tensor) {
       NarrowResult back(values, nest.length, nest.o);

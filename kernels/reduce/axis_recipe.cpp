@@ -191,18 +191,26 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& rows_per_
   }
 }
 
-AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, const Expr& is_dense)
+AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, const Expr& is_dense,
+                           const Expr& outer_per_group)
     : nest_(nest),
       out_(out),
       is_wide_(width >= kColumns && is_dense),
       is_vector_(width >= kLanes && is_dense),
-      is_gather_(width >= kLanes) {
+      is_gather_(width >= kLanes),
+      outer_per_group_(nest.is_gpu ? Expr() : outer_per_group) {
   const auto split = [&](Stage stage, int block, TailStrategy tail) {
     stage.split(nest.i, block_, inner_, block, tail);
-    if (!is_tensor()) return stage.reorder(inner_, block_, nest.o).gpu_blocks(block_, nest.o);
-    if (nest.is_gpu)
-      return stage.reorder(nest.r, inner_, block_, nest.o).gpu_blocks(block_, nest.o);
-    return stage.reorder(inner_, nest.r, block_, nest.o).gpu_blocks(block_, nest.o);
+    Var outermost = nest.o;
+    std::vector<Halide::VarOrRVar> order{inner_};
+    if (is_tensor()) order.insert(nest.is_gpu ? order.begin() : order.end(), nest.r);
+    if (outer_per_group_.defined()) {
+      stage.split(nest.o, group_, nest.o, outer_per_group_, TailStrategy::GuardWithIf);
+      order.emplace_back(nest.o);
+      outermost = group_;
+    }
+    order.insert(order.end(), {block_, outermost});
+    return stage.reorder(order).gpu_blocks(block_, outermost);
   };
   if (nest.is_gpu) {
     split(out, nest.items, TailStrategy::GuardWithIf).gpu_threads(inner_);
@@ -220,6 +228,12 @@ AxisSchedule::AxisSchedule(const AxisNest& nest, Func out, const Expr& width, co
 AxisSchedule::AxisSchedule(const AxisNest& nest, Func values, const Halide::LoopLevel& level)
     : nest_(nest), out_(values), level_(level) {
   is_tensor() ? keep_row(values, kLanes) : keep(values);
+}
+
+const Var& AxisSchedule::pass() const {
+  if (nest_.is_rows) return nest_.rows_at_once > 1 ? block_ : nest_.row;
+  if (nest_.is_gpu) return inner_;
+  return outer_per_group_.defined() ? nest_.o : block_;
 }
 
 void AxisSchedule::split_rows(Func func, const Expr& rows_per_group) {
@@ -255,7 +269,7 @@ void AxisSchedule::keep(Func per_line) {
     per_line.store_in(MemoryType::Stack).bound_storage(nest_.row, nest_.rows_at_once);
     return;
   }
-  per_line.compute_at(out_, nest_.is_gpu ? inner_ : block_).store_in(MemoryType::Stack);
+  per_line.compute_at(out_, pass()).store_in(MemoryType::Stack);
   per_line.bound_storage(nest_.i, nest_.is_gpu ? 1 : kColumns).bound_storage(nest_.o, 1);
   if (!nest_.is_gpu) vectorize_columns(per_line);
 }

@@ -79,9 +79,10 @@ class AxisSchedule {
  public:
   // Rows: so many by work-group of a CPU.
   AxisSchedule(const AxisNest& nest, Halide::Func out, const Halide::Expr& rows_per_group);
-  // Columns: the extent of i, and whether its stride is 1 in all tensors.
+  // Columns: the extent of i, whether its stride is 1 in all tensors, and how many of o a
+  // work-group of a CPU takes; undefined: one.
   AxisSchedule(const AxisNest& nest, Halide::Func out, const Halide::Expr& width,
-               const Halide::Expr& is_dense);
+               const Halide::Expr& is_dense, const Halide::Expr& outer_per_group = {});
 
   // Narrow rows: where what is kept is computed.
   AxisSchedule(const AxisNest& nest, Halide::Func values, const Halide::LoopLevel& level);
@@ -101,7 +102,7 @@ class AxisSchedule {
   // Computes the totals of a fold, and what it needs, in the loop over the rows of `consumer`.
   void fold_within(Fold& fold, Halide::Func consumer);
   // The loop whose passes compute what is kept.
-  const Halide::Var& pass() const { return nest_.rows_at_once > 1 ? block_ : nest_.row; }
+  const Halide::Var& pass() const;
   // The last vector moves inwards. Halide makes a loop of its own of the others, unless the length
   // is known: then compilers see what moves.
   void vectorize_row(Halide::Func func);
@@ -112,7 +113,7 @@ class AxisSchedule {
   Halide::Func out_;
   Halide::LoopLevel level_;
   Halide::Var group_{"group"}, inner_{"inner"}, block_{"block"};
-  Halide::Expr is_wide_, is_vector_, is_gather_;
+  Halide::Expr is_wide_, is_vector_, is_gather_, outer_per_group_;
 };
 
 }  // namespace ballast::kernels

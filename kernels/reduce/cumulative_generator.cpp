@@ -139,13 +139,14 @@ class CumulativeColumns : public Generator<CumulativeColumns> {
 };
 
 // in(k, row) along k, 16 rows at a time: blocks of 16 x 16 are transposed in registers, summed by
-// vectors of 16 rows and transposed back. `done` is the result's own buffer, of which a block reads
-// what the one before it wrote. The last block of a row moves inwards and repeats a part of its
-// neighbour.
+// vectors of 16 rows and transposed back; or one row, for few: a chain of additions. `done` is the
+// result's own buffer, of which a block reads what the one before it wrote. The last block of a row
+// moves inwards and repeats a part of its neighbour.
 class CumulativeRows : public Generator<CumulativeRows> {
  public:
   GeneratorParam<std::string> device_class{"device_class", "cpu"};
   GeneratorParam<std::string> dtype{"dtype", "f32"};
+  GeneratorParam<int> rows_at_once{"rows_at_once", kLanes};  // or 1
   Input<Buffer<>> in{"in", 2}, done{"done", 2};
   Input<int> is_exclusive{"is_exclusive"}, is_reverse{"is_reverse"};
   Output<Buffer<>> out{"out", 2};
@@ -160,14 +161,18 @@ class CumulativeRows : public Generator<CumulativeRows> {
     const Expr length = in.dim(0).extent(), rows = in.dim(1).extent();
     const Expr zero = Internal::make_zero(in.type());
     const auto row_at = [&](const Expr& number) { return min(number, rows - 1); };
+    const bool is_single = rows_at_once == 1;
     block(l, r, at, n) = in(at + l, row_at(n + r));
-    const std::vector<Func> columns = transpose_block(block, kLanes, 4, l, r, {at, n});
+    std::vector<Func> columns;
+    if (!is_single) columns = transpose_block(block, kLanes, 4, l, r, {at, n});
     const Expr before = select(is_reverse != 0, at + kLanes, at - 1);
     const Expr place = clamp(before, 0, length - 1), sum = done(place, row_at(n + l));
     const Expr carried =
         select(is_exclusive != 0, strict_float(sum + in(place, row_at(n + l))), sum);
     RDom steps(0, kLanes, "steps");
-    const auto column = [&](const Expr& of) { return columns.back()(l, of, at, n); };
+    const auto column = [&](const Expr& of) {
+      return is_single ? block(of, l, at, n) : columns.back()(l, of, at, n);
+    };
     total(l, r, at, n) = undef(in.type());
     total(l, 0, at, n) = select(before == place, carried, zero);
     total(l, steps + 1, at, n) =
@@ -177,30 +182,28 @@ class CumulativeRows : public Generator<CumulativeRows> {
       return select(is_exclusive != 0, total(l, of, at, n), total(l, of + 1, at, n));
     };
     sums(l, r, at, n) = select(is_reverse != 0, sum_of(kLanes - 1 - r), sum_of(r));
-    const std::vector<Func> back = transpose_block(sums, kLanes, 4, l, r, {at, n});
+    std::vector<Func> back;
+    if (!is_single) back = transpose_block(sums, kLanes, 4, l, r, {at, n});
     RDom all({{0, kLanes},
-              {0, kLanes},
+              {0, rows_at_once},
               {0, (length + kLanes - 1) / kLanes},
-              {0, (rows + kLanes - 1) / kLanes}},
+              {0, (rows + rows_at_once - 1) / rows_at_once}},
              "all");
     const Expr forward = min(all[2] * kLanes, length - kLanes);
     const Expr start = select(is_reverse != 0, length - kLanes - forward, forward);
-    const Expr row = all[3] * kLanes;
+    const Expr row = all[3] * rows_at_once;
     all.where(row + all[1] < rows);
     out(k, n) = undef(in.type());
+    const Expr ahead = out(start + all[0] + 2 * kLanes - 1, row + all[1]);
     out(start + all[0], row + all[1]) =
-        with_prefetch(back.back()(all[0], all[1], start, row),
-                      out(start + all[0] + 2 * kLanes - 1, row + all[1]));
+        is_single ? sums(all[1], all[0], start, row)
+                  : with_prefetch(back.back()(all[0], all[1], start, row), ahead);
 
     // Schedule.
     set_mins(in, done, out);
-    Func(out)
-        .update()
-        .allow_race_conditions()
-        .gpu_blocks(all[3])
-        .vectorize(all[0])
-        .unroll(all[1])
-        .never_partition_all();
+    Stage update = Func(out).update();
+    update.allow_race_conditions().gpu_blocks(all[3]).unroll(all[1]).never_partition_all();
+    is_single ? update.unroll(all[0]) : update.vectorize(all[0]);
     for (const auto& list : {columns, {total}, back}) {
       for (Func func : list) hold(func, all[2]);
     }
@@ -214,7 +217,7 @@ class CumulativeRows : public Generator<CumulativeRows> {
 
   void hold(Func func, const RVar& loop) {
     func.compute_at(Func(out), loop).store_in(MemoryType::Register);
-    func.bound_extent(l, kLanes).bound_extent(at, 1).bound_extent(n, 1);
+    func.bound_extent(l, rows_at_once).bound_extent(at, 1).bound_extent(n, 1);
     func.vectorize(l).unroll(r);
   }
 };

@@ -24,12 +24,10 @@ Plan plan_tile_sums(DType dtype, const AxisSplit& view, int64_t tile, int64_t ti
     if (is_rows) return Operand{slot, dtype, {axis, view.outer}, {1, axis}, {}};
     return along(slot, dtype, view, axis);
   };
-  std::vector<HostArg> args = {operand(0, view.axis), checked_int32(tile), 1.0f};
-  if (is_rows) args.emplace_back(int32_t{1});  // row of a CPU's work-group
-  args.emplace_back(operand(1, tiles));
   Recorder recorder(kNoAliases);
+  // The 1 is for CPUs' work-groups.
   recorder.call(fmt::format("reduce_{}_sum_{}", is_rows ? "rows" : "columns", name_of(dtype)), kGpu,
-                args);
+                {operand(0, view.axis), checked_int32(tile), 1.0f, int32_t{1}, operand(1, tiles)});
   return recorder.finish();
 }
 

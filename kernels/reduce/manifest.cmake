@@ -11,6 +11,10 @@ foreach(row sum:f32 sum:i32 sum:i64 prod:f32 prod:i32 prod:i64 max:f32 max:i32 m
   ballast_kernel(reduce_rows_by_lane_${kind}_${dtype} GENERATOR reduce_rows_by_lane CLASSES cpu
                  PARAMS kind=${kind} dtype=${dtype})
 endforeach()
+foreach(kind sum prod max min)
+  ballast_kernel(reduce_short_rows_${kind}_f32 GENERATOR reduce_rows CLASSES cpu
+                 PARAMS kind=${kind} dtype=f32 is_short=true)
+endforeach()
 
 foreach(dtype f32 i32 i64 u8)
   foreach(kind argmax argmin)
@@ -35,6 +39,10 @@ foreach(dtype f32 i32)
     ballast_kernel(cumsum_${shape}_${dtype} GENERATOR cumsum_${shape} CLASSES cpu
                    PARAMS dtype=${dtype})
   endforeach()
+  ballast_kernel(cumsum_row_${dtype} GENERATOR cumsum_rows CLASSES cpu
+                 PARAMS dtype=${dtype} rows_at_once=1)
+  ballast_kernel(cumsum_narrow_rows_${dtype} GENERATOR cumsum_narrow_rows CLASSES cpu
+                 PARAMS dtype=${dtype} layout=narrow_rows)
 endforeach()
 # Tiles of long lines.
 foreach(dtype f32 i32 i64)

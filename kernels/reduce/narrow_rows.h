@@ -76,7 +76,7 @@ class NarrowResult {
     steps_ = transpose_block(block, kLanes, sizeof(float), l, r, {key});
     // A row overwrites what the one before wrote beyond its own end.
     row_ = Halide::RDom(0, kLanes, 0, kLanes, "row");
-    dense_(f, key) = Halide::undef<float>();
+    dense_(f, key) = Halide::undef(values.type());
     dense_(Halide::unsafe_promise_clamped(row_.y * length + row_.x, 0, kElements - 1), key) =
         steps_.back()(row_.x, row_.y, key);
   }

@@ -106,10 +106,10 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
     return operand(slot, reduction.dtype, {view.inner, axis, view.outer},
                    {1, view.inner, view.inner * axis});
   };
-  std::vector<HostArg> scalars = {checked_int32(chunk), divisor};
-  if (is_rows) {
-    scalars.emplace_back(checked_int32(rows_per_group(chunk, chunks * view.outer)));
-  }
+  const int64_t lines = is_rows ? 1 : std::min(view.inner, columns_per_group(view));
+  const std::vector<HostArg> scalars = {
+      checked_int32(chunk), divisor,
+      checked_int32(rows_per_group(chunk * lines, chunks * view.outer))};
   const Operand in = dense(from, view.axis), out = dense(to, chunks);
   if (const Prologue* prologue = reduction.prologue) {
     std::vector<Operand> of_chain;
@@ -121,8 +121,12 @@ void reduce_once(Recorder& recorder, const Reduction& reduction, const AxisSplit
     return record_fused_reduce(recorder, reduction.device_class, reduction.kind, prologue->chain,
                                {in, of_chain, scalars, out});
   }
-  const std::string kernel = fmt::format("reduce_{}_{}_{}", is_rows ? "rows" : "columns",
-                                         reduction.kind, name_of(reduction.dtype));
+  const bool is_short = is_rows && reduction.device_class == DeviceClass::kCpu &&
+                        reduction.dtype == DType::kF32 && view.axis >= kLanes &&
+                        view.axis < kRowStep;
+  const char* shape = is_short ? "short_rows" : is_rows ? "rows" : "columns";
+  const std::string kernel =
+      fmt::format("reduce_{}_{}_{}", shape, reduction.kind, name_of(reduction.dtype));
   std::vector<HostArg> args = {in};
   args.insert(args.end(), scalars.begin(), scalars.end());
   args.emplace_back(out);
@@ -143,7 +147,7 @@ Plan plan_rows_by_item(const Reduction& reduction, const AxisSplit& view, float 
   Recorder recorder;
   recorder.call(kernel, reduction.device_class,
                 {Operand{0, reduction.dtype, {outer, axis, 1}, {axis, 1, outer * axis}, {}},
-                 checked_int32(axis), divisor,
+                 checked_int32(axis), divisor, int32_t{1},
                  Operand{1, reduction.dtype, {outer, 1, 1}, {1, outer, outer}, {}}});
   return recorder.finish();
 }

@@ -22,11 +22,13 @@ ImageParam add_input(JitKernel& kernel, const std::string& name, const Operand& 
 
 template <class T>
 void bind_scalar(JitKernel& kernel, Halide::Internal::AbstractGenerator& generator,
-                 const char* name) {
+                 const std::string& name) {
   const Halide::Param<T> param(name);
   kernel.arguments.push_back(param);
   generator.bind_input(name, {Expr(param)});
 }
+
+bool are_rows(const FusedReduceOperands& operands) { return operands.in.extents.size() == 2; }
 
 template <class Kernel>
 JitKernel build(DeviceClass device_class, const std::string& kind, const FusedPointwise& chain,
@@ -44,7 +46,7 @@ JitKernel build(DeviceClass device_class, const std::string& kind, const FusedPo
   }
   bind_scalar<int>(kernel, base, "chunk");
   bind_scalar<float>(kernel, base, "divisor");
-  if (operands.scalars.size() == 3) bind_scalar<int>(kernel, base, "rows_per_group");
+  bind_scalar<int>(kernel, base, are_rows(operands) ? "rows_per_group" : "outer_per_group");
   std::vector<Halide::Var> vars;
   for (size_t d = 0; d < operands.in.extents.size(); ++d)
     vars.emplace_back("v" + std::to_string(d));
@@ -62,7 +64,7 @@ JitKernel build(DeviceClass device_class, const std::string& kind, const FusedPo
 
 void record_fused_reduce(Recorder& recorder, DeviceClass device_class, const std::string& kind,
                          const FusedPointwise& chain, const FusedReduceOperands& operands) {
-  const bool is_rows = operands.in.extents.size() == 2;
+  const bool is_rows = are_rows(operands);
   std::vector<HostArg> args = {operands.in};
   args.insert(args.end(), operands.of_chain.begin(), operands.of_chain.end());
   args.insert(args.end(), operands.scalars.begin(), operands.scalars.end());

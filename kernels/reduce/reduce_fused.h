@@ -14,7 +14,7 @@ namespace ballast::kernels {
 struct FusedReduceOperands {
   Operand in;                     // what the chain gives, which is nowhere: its extents count
   std::vector<Operand> of_chain;  // the inputs, over the same dimensions
-  std::vector<HostArg> scalars;   // chunk, divisor, for rows rows_per_group
+  std::vector<HostArg> scalars;   // chunk, divisor, what a work-group takes
   Operand out;
 };
 

@@ -77,10 +77,13 @@ class ReduceKernel : public Halide::Generator<Derived> {
 // is left of the row to its last chunk: whole vectors, then the last sixteen elements, of which
 // only new ones count. Rows shorter than a vector are taken one by one. On a GPU the lanes of the
 // last step beyond the row are idle. The order is that of Fold (axis_recipe.h).
+// Short rows, of a vector and less than a step, leave out what they have nothing for.
 class ReduceRows : public ReduceKernel<ReduceRows, 2> {
  public:
   static constexpr int kStep = kRowStep;
   static constexpr int kLoads = 4;  // of a GPU's work-item that are in flight
+  static constexpr int kParts = kStep / kLanes;
+  GeneratorParam<bool> is_short{"is_short", false};
   Input<int> rows_per_group{"rows_per_group"};
   Output<Buffer<>> out{"out", 2};
 
@@ -90,7 +93,8 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
   }
 
   void generate() {
-    const int parts = is_gpu() ? 1 : kStep / kLanes, width = kStep / parts;
+    const int width = is_gpu() ? kStep : kLanes;
+    int parts = is_gpu() ? 1 : kParts;
     const Expr length = in.dim(0).extent(), start = c * chunk, whole = length / kStep * kStep;
     const Expr is_last = start <= whole && whole < start + chunk;
     Totals start_values{start_value()};
@@ -106,17 +110,21 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
       const Expr from = start + (groups * kLoads + rest) * kStep;
       rest.where(from < start + elements);
       take(0, min(from, length - 1 - l), from + l < length);
+    } else if (is_short) {
+      rest = RDom(0, kParts - 1, "rest");
+      rest.where((rest + 1) * kLanes <= length);
+      take(0, rest * kLanes);
+      take_tail(length);
+      parts = 2;
     } else {
-      steps = RDom(0, parts, 0, chunk / kStep, "steps");
+      steps = RDom(0, kParts, 0, chunk / kStep, "steps");
       const Expr first = start + steps.y * kStep;
       steps.where(first + kStep <= length);
       take(steps.x, first + steps.x * width);
       rest = RDom(0, (length - whole) / kLanes, "rest");
       rest.where(is_last);
       take(0, whole + rest * kLanes);
-      tail = RDom(0, select(length >= kLanes && length % kLanes != 0, 1, 0), "tail");
-      tail.where(is_last);
-      take(1, length - kLanes + tail, l >= kLanes - length % kLanes);
+      take_tail(length, is_last);
     }
     singles(c, row) = start_value();
     RDom single(0, select(!is_gpu() && length < kLanes, length, 0), "single");
@@ -129,13 +137,15 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     };
     const auto at = [&](int p) { return values_at(lanes, {l, p, c, row}); };
     Func across("across");
-    across(l, c, row) =
-        Tuple(is_gpu() ? at(0) : combine(combine(at(0), at(1)), combine(at(2), at(3))));
+    Totals all_parts = at(0);
+    if (parts > 1) all_parts = combine(all_parts, at(1));
+    if (parts > 2) all_parts = combine(all_parts, combine(at(2), at(3)));
+    across(l, c, row) = Tuple(all_parts);
     LaneFold lane_fold(across, width, {c, row}, combine);
     const Totals& total = lane_fold.total();
     const Expr all = is_extremum() ? extremum(total[0], total[1]) : total[0];
-    out(c, row) = finish(fold(all, singles(c, row)));
-    schedule_rows(lane_fold);
+    out(c, row) = finish(is_short ? all : fold(all, singles(c, row)));
+    schedule_rows(lane_fold, parts);
   }
 
  private:
@@ -160,7 +170,14 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
     lanes(l, to, c, row) = Tuple(next);
   }
 
-  void schedule_rows(LaneFold& lane_fold) {
+  // What is left of a row behind its whole vectors.
+  void take_tail(const Expr& length, const Expr& is_here = Halide::Internal::const_true()) {
+    tail = RDom(0, select(length >= kLanes && length % kLanes != 0, 1, 0), "tail");
+    tail.where(is_here);
+    take(1, length - kLanes + tail, l >= kLanes - length % kLanes);
+  }
+
+  void schedule_rows(LaneFold& lane_fold, int parts) {
     set_mins(in, out);
     const Var group("group");
     if (is_gpu()) {  // a work-group per total, a work-item per lane
@@ -176,11 +193,15 @@ class ReduceRows : public ReduceKernel<ReduceRows, 2> {
         .reorder(row, c, group)
         .gpu_blocks(c, group);
     lanes.compute_at(out, row).store_in(MemoryType::Stack).bound(l, 0, kLanes).vectorize(l);
-    lanes.bound(part, 0, kStep / kLanes).unroll(part);
-    lanes.update(0).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
-    lanes.update(1).reorder(l, rest).vectorize(l);
-    lanes.update(2).reorder(l, tail).vectorize(l);
-    singles.compute_at(out, row).store_in(MemoryType::Stack);
+    lanes.bound(part, 0, parts).unroll(part);
+    int update = 0;
+    if (!is_short) {
+      lanes.update(update++).reorder(l, steps.x, steps.y).vectorize(l).unroll(steps.x);
+      singles.compute_at(out, row).store_in(MemoryType::Stack);
+    }
+    Halide::Stage whole_vectors = lanes.update(update++).reorder(l, rest).vectorize(l);
+    if (is_short) whole_vectors.unroll(rest);
+    lanes.update(update).reorder(l, tail).vectorize(l);
     lane_fold.keep(out, row);
   }
 
@@ -266,6 +287,7 @@ class ReduceRowsByLane : public ReduceKernel<ReduceRowsByLane, 1> {
 // across, a work-item each. The order of additions is that along r in any case.
 class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
  public:
+  Input<int> outer_per_group{"outer_per_group"};  // of a CPU's work-group
   Output<Buffer<>> out{"out", 3};
 
   void configure() {
@@ -283,7 +305,7 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
 
   void schedule() {
     set_mins(in, out);
-    const Var block("block"), inner("inner");
+    const Var block("block"), inner("inner"), group("group");
     const Expr width = out.dim(0).extent();
     Func func = out;
     if (is_gpu()) {
@@ -301,16 +323,19 @@ class ReduceColumns : public ReduceKernel<ReduceColumns, 3> {
     const auto fits = [&](int w) {
       return w == kWideColumns ? are_wide_columns(width) : width >= w;
     };
+    const auto split = [&](Halide::Stage stage, int w, TailStrategy tail) {
+      return stage.split(i, block, inner, w, tail)
+          .split(o, group, o, outer_per_group, TailStrategy::GuardWithIf)
+          .reorder(inner, o, block, c, group)
+          .gpu_blocks(block, c, group);
+    };
     for (int w : widths) {
-      func.specialize(fits(w))
-          .split(i, block, inner, w, TailStrategy::ShiftInwards)
-          .reorder(inner, block, c, o)
+      split(func.specialize(fits(w)), w, TailStrategy::ShiftInwards)
           .vectorize(inner, kLanes)
-          .unroll(inner)
-          .gpu_blocks(block, c, o);
+          .unroll(inner);
     }
-    func.split(i, block, inner, 1, TailStrategy::RoundUp).gpu_blocks(block, c, o);
-    total.compute_at(func, block).store_in(MemoryType::Stack).bound_storage(i, widths[0]);
+    split(func, 1, TailStrategy::RoundUp);
+    total.compute_at(func, o).store_in(MemoryType::Stack).bound_storage(i, widths[0]);
     Halide::Stage update = total.update().reorder(i, steps);
     for (Halide::Stage stage : {Halide::Stage(total), update}) {
       for (int w : widths) stage.specialize(fits(w)).vectorize(i, kLanes).unroll(i);
