@@ -9,9 +9,11 @@
 #include "kernels/conv/grouped/conv_grouped.h"
 #include "kernels/conv/planes/conv_plane_phases.h"
 #include "kernels/conv/planes/conv_planes.h"
+#include "kernels/conv/products/conv_moved.h"
 #include "kernels/conv/products/conv_patches.h"
 #include "kernels/conv/products/conv_picked.h"
 #include "kernels/conv/products/conv_products.h"
+#include "kernels/conv/products/conv_side_by_side.h"
 #include "kernels/conv/tiles/conv_tiles.h"
 #include "kernels/conv/tiles/conv_weight.h"
 #include "kernels/conv/winograd/conv_dilated.h"
@@ -151,13 +153,9 @@ ConvConfig with_whole_strides(const ConvConfig& c) {
 // ms.
 Plan plan_input_grad_of_whole_strides(const ConvConfig& c) {
   const ConvConfig longer = with_whole_strides(c);
-  PlanBuilder builder(3);
-  const uint32_t dx = builder.add_floats(elements_of(x_shape(longer)));
-  builder.append(plan_conv2d_input_grad(DeviceClass::kCpu, longer), {0, 1, dx});
-  builder.append(plan_slice(DeviceClass::kCpu, {DType::kF32, x_shape(longer)},
-                            {{0, 0, 0, 0}, {1, 1, 1, 1}}, {DType::kF32, x_shape(c)}),
-                 {dx, 2});
-  return builder.finish();
+  return plan_conv2d_input_grad_moved(
+      longer, plan_slice(DeviceClass::kCpu, {DType::kF32, x_shape(longer)},
+                         {{0, 0, 0, 0}, {1, 1, 1, 1}}, {DType::kF32, x_shape(c)}));
 }
 
 // A work-item per weight and part of the sum: some rows of a sample.
@@ -200,6 +198,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
     return is_blocked_product(c, e) ? plan_conv2d_product(device_class, c, e)
                                     : plan_conv2d_blocks(c, e);
   }
+  if (is_cpu && is_side_by_side(c)) return plan_conv2d_side_by_side(c, e);
   if (is_patches(c)) {
     const bool are_tiles =
         is_cpu && are_whole_tiles(c.out_channels / c.groups, c.out_h() * c.out_w());
@@ -236,6 +235,7 @@ Plan plan_conv2d(DeviceClass device_class, const ConvConfig& c, const ConvEpilog
 Plan plan_conv2d_input_grad(DeviceClass device_class, const ConvConfig& c) {
   if (is_empty(x_shape(c))) return {};
   const bool is_cpu = device_class == DeviceClass::kCpu;
+  if (is_cpu && is_side_by_side_input_grad(c)) return plan_conv2d_input_grad_side_by_side(c);
   if (is_patches(c)) return plan_conv2d_input_grad_patches(device_class, c);
   if (!is_cpu && is_blocked_input_grad(c)) {
     return is_blocked_product(c) ? plan_conv2d_input_grad_product(device_class, c)

@@ -65,6 +65,7 @@ TEST(Conv, EpiloguesEqualSeparateSteps) {
     configs.push_back(make({2, 64, 5, 6}, 64, 3, 1, 1));  // GPUs: in parts
     configs.push_back(make({2, 512, 4, 6}, 12, 1));       // and a product, with some of them
     configs.push_back(make({2, 3, 32, 40}, 100, 8, 8));
+    configs.push_back(make({2, 3, 16, 24}, 20, 4, 4));  // pixels of windows as channels
     configs.push_back(make({2, 4, 16, 24}, 48, 8, 8, 0, 1, 2));
   }
   for (const ConvConfig& c : configs) {

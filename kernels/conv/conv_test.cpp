@@ -49,6 +49,19 @@ TEST(Conv, SmallShapes) {
   }
 }
 
+// Narrow windows side by side, whose pixels become channels.
+TEST(Conv, WindowsSideBySide) {
+  const RegistersScope scope(kNarrowRegisters);
+  check(make({2, 3, 16, 24}, 10, 4, 4));
+  check(make({3, 9, 6, 10}, 7, 2, 2));
+  check(make({2, 2, 9, 15}, 5, 3, 3));
+  check(make({1, 1, 14, 21}, 3, 7, 7));
+  check(make({1, 40, 2, 4}, 6, 2, 2));
+  ConvConfig oblong = make({2, 5, 9, 8}, 6, 3, 3);
+  oblong.kernel_w = oblong.stride_w = 4;
+  check(oblong);
+}
+
 // Single pixels with strides, of rows that are picked and spread in vectors of 4, 8 and 16, and
 // neither.
 TEST(Conv, PixelsApart) {

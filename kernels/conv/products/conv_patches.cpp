@@ -54,15 +54,18 @@ Plan plan_images_of_rows(DeviceClass device_class, const ConvConfig& c, const Si
 
 }  // namespace
 
+bool has_windows_side_by_side(const ConvConfig& c) {
+  // Padding behind x may be negative, so that a sum says nothing.
+  const bool is_padded = c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
+  return c.stride_h == c.kernel_h && c.stride_w == c.kernel_w && c.dilation_h == 1 &&
+         c.dilation_w == 1 && !is_padded && c.height % c.kernel_h == 0 && c.width % c.kernel_w == 0;
+}
+
 // Rows of a window shorter than a vector of 8 cost more to move than the products save: of 4x4
 // (3 to 96 channels) the forward pass and the weight gradient took 1.3 times as long as otherwise.
 bool is_patches(const ConvConfig& c) {
   constexpr int64_t kLeastColumns = 8, kLeastTaps = 32, kLeastChannels = 16;
-  const bool is_padded = c.top != 0 || c.bottom != 0 || c.left != 0 || c.right != 0;
-  const bool is_side_by_side = c.stride_h == c.kernel_h && c.stride_w == c.kernel_w &&
-                               c.dilation_h == 1 && c.dilation_w == 1 && !is_padded &&
-                               c.height % c.kernel_h == 0 && c.width % c.kernel_w == 0;
-  if (!is_side_by_side || c.kernel_w < kLeastColumns) return false;
+  if (!has_windows_side_by_side(c) || c.kernel_w < kLeastColumns) return false;
   const Sizes s(c);
   return s.taps >= kLeastTaps && s.out >= kLeastChannels;
 }

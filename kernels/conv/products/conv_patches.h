@@ -7,6 +7,9 @@
 
 namespace ballast::kernels {
 
+// Whether strides are the window, x is whole windows and nothing is padded or dilated.
+bool has_windows_side_by_side(const ConvConfig& config);
+
 // Whether the convolution is such, and large enough for the rows to be worth writing.
 bool is_patches(const ConvConfig& config);
 

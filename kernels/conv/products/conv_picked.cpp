@@ -3,6 +3,7 @@
 #include "kernels/conv/conv_arguments.h"
 #include "kernels/conv/conv_operands.h"
 #include "kernels/conv/conv_problem.h"
+#include "kernels/conv/products/conv_moved.h"
 #include "kernels/conv/products/conv_products.h"
 #include "kernels/conv/tiles/conv_tiles.h"
 #include "kernels/plan/plan_builder.h"
@@ -10,9 +11,6 @@
 #include "kernels/shape/shape.h"
 
 #include <fmt/format.h>
-
-#include <numeric>
-#include <vector>
 
 namespace ballast::kernels {
 namespace {
@@ -89,24 +87,11 @@ bool is_picked_weight_grad(const ConvConfig& c) {
 }
 
 Plan plan_conv2d_picked(const ConvConfig& c, const ConvEpilogue& e) {
-  const ConvConfig pixels = of_pixels(c);
-  const uint32_t out = EpilogueOperands(e, {c.out_channels}).out;
-  PlanBuilder builder(out + 1);
-  std::vector<uint32_t> slots(out + 1);
-  std::iota(slots.begin(), slots.end(), 0);
-  slots[0] = builder.add_floats(elements_of(x_shape(pixels)));
-  builder.append(pick(c), {0, slots[0]});
-  builder.append(plan_conv2d(DeviceClass::kCpu, pixels, e), slots);
-  return builder.finish();
+  return plan_conv2d_moved(pick(c), of_pixels(c), e);
 }
 
 Plan plan_conv2d_input_grad_picked(const ConvConfig& c) {
-  const ConvConfig pixels = of_pixels(c);
-  PlanBuilder builder(3);
-  const uint32_t dx = builder.add_floats(elements_of(x_shape(pixels)));
-  builder.append(plan_conv2d_input_grad(DeviceClass::kCpu, pixels), {0, 1, dx});
-  builder.append(spread(c), {dx, 2});
-  return builder.finish();
+  return plan_conv2d_input_grad_moved(of_pixels(c), spread(c));
 }
 
 Plan plan_conv2d_weight_grad_picked(const ConvConfig& c) {
