@@ -148,9 +148,17 @@ std::vector<size_t> promising_choices(const std::vector<MatmulChoice>& choices) 
   return numbers;
 }
 
-bool has_streamed_size(const MatmulProblem& p, const MatmulChoice& c) {
+bool has_streamed_size(const MatmulProblem& p, const MatmulChoice& c, int64_t least_bytes) {
   return should_stream(DeviceClass::kCpu, p.rows(c).extent * p.products(), p.lanes(c).extent,
-                       kStreamedBytes);
+                       std::max(kStreamedBytes, least_bytes));
+}
+
+int64_t most_kept_in_pieces() { return last_cache_bytes() / 4 * 3; }
+
+bool writes_runs(const MatmulProblem& p, const MatmulChoice& c) {
+  constexpr int64_t kFewSteps = 32;
+  return !has_wide_units() && c.takes_strips() && c.tile->has_whole_lines() && p.k <= kFewSteps &&
+         p.lanes(c).extent >= kPageElements && has_streamed_size(p, c, most_kept_in_pieces());
 }
 
 bool lies_in_fours(const Operand& operand) {

@@ -150,8 +150,22 @@ std::vector<MatmulChoice> matmul_choices(DeviceClass device_class, const MatmulP
 // that take less than three times as long. `choices` are not empty.
 std::vector<size_t> promising_choices(const std::vector<MatmulChoice>& choices);
 
-// Whether C is so large that it is better written past the caches, where tiles are whole lines.
-bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice);
+// Whether C, of some bytes at least, is so large that it is better written past the caches, where
+// tiles are whole lines.
+bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice,
+                       int64_t least_bytes = 0);
+
+// How many bytes of C stay in the last cache all the same where its rows are pages apart: pieces of
+// such rows are no stream that is asked for ahead, so stores wait for that cache. 256x64 by
+// 64x3136, 8 of them (25.7 MB beside 32 of cache), on a Zen 4 took 5.6 ms, past it 4.2. 16.8 MB are
+// better kept: 2048x64 by 64x2048 on a Zen 3 took 4.1 ms past the cache, 3.3 with it.
+int64_t most_kept_in_pieces();
+
+// Whether a group has one row of tiles, and of each of its rows 4 KiB: of few steps, a result that
+// passes the caches takes most of the time, and nothing is as fast as writing it in long runs.
+// 96x16 by 16x12544, 8 of them, took 4.3 ms panel by panel and takes 3.2 (Zen 3; of 64 steps 4.6
+// and 7.0, as B comes again for each row of tiles).
+bool writes_runs(const MatmulProblem& problem, const MatmulChoice& choice);
 
 // Whether, with no epilogue but a bias, each work-group packs the panel of B that it reads: one
 // contiguous along few steps of k, which is little beside the tiles of a group.

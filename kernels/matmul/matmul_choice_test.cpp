@@ -1,6 +1,7 @@
 // The ways to compute one product (matmul_choice.h): that they agree, and which one is taken.
 #include "kernels/matmul/matmul_choice.h"
 #include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
 #include "kernels/test_support.h"
 
 #include <array>
@@ -142,7 +143,7 @@ TEST(MatmulChoice, GroupsOfAnySizeGiveTheSameBits) {
       tiles.insert(choice.tile->name);
       const int64_t most = choice.tile->has(kMatmulChunks) ? choice.tile->chunks().tiles : 4;
       for (const int64_t rows : is_simulated() ? Shape{2} : Shape{1, 3, 4}) {
-        for (const int64_t panels : is_simulated() ? Shape{1, 3} : Shape{1, 3, 5}) {
+        for (const int64_t panels : is_simulated() ? Shape{1, 3} : Shape{1, 3, 5, 9}) {
           choice.tiles_per_group = std::min(rows, most), choice.panels_per_group = panels;
           EXPECT_TRUE(run(choice) == expected)
               << choice.tile->name << " " << rows << " tiles of " << panels << " panels";
@@ -240,18 +241,21 @@ TEST(MatmulChoice, GroupsHoldTheTilesThereAre) {
                                                                    {3000, 2000, 1000},
                                                                    {100000, 64, 64},
                                                                    {1, 4096, 1024},
-                                                                   {7, 100000, 9}}) {
+                                                                   {7, 100000, 9},
+                                                                   {70, 20000, 9}}) {
     MatmulConfig c{m, n, k};
     c.batch = {{7, m * k, k * n, m * n}};
+    const MatmulProblem problem = make_matmul_problem(c, MatmulSlots(c));
     for (const MatmulChoice& choice : choices_of(c)) {
       if (choice.tile == nullptr || !choice.tile->has_panels()) continue;
       const int64_t rows = choice.swapped ? n : m;
       EXPECT_GE(choice.tiles_per_group, 1) << choice.tile->name;
       EXPECT_LE(choice.tiles_per_group, ceil_div(rows, choice.tile->rows)) << choice.tile->name;
       const bool has_chunks = choice.tile->has(kMatmulChunks);
-      const int64_t most = has_chunks              ? choice.tile->chunks().panels
-                           : choice.takes_strips() ? kMatmulStripPanels
-                                                   : 1;
+      const int64_t most = has_chunks                     ? choice.tile->chunks().panels
+                           : writes_runs(problem, choice) ? kPageElements / choice.tile->lanes()
+                           : choice.takes_strips()        ? kMatmulStripPanels
+                                                          : 1;
       EXPECT_LE(choice.panels_per_group, most) << choice.tile->name;
       EXPECT_TRUE(!has_chunks || choice.tiles_per_group <= choice.tile->chunks().tiles);
     }

@@ -2,6 +2,7 @@
 
 #include "kernels/plan/halide_runtime.h"
 #include "kernels/plan/registers.h"
+#include "kernels/plan/streaming.h"
 
 #include <algorithm>
 
@@ -118,6 +119,12 @@ Grouping group_tiles(const MatmulProblem& p, MatmulChoice c, double tile) {
                        : c.pack == MatmulPack::kColumns ? kPackedPanelNs
                                                         : kCopiedPanelNs;
   const double panel_ns = c.tile->lanes() * p.k * panel * inner;
+  if (writes_runs(p, c)) {
+    const int64_t of_strip = kPageElements / c.tile->lanes();
+    const SharedGroups groups(in_strips(row_tiles, panels, of_strip, p.batch[0]), 1,
+                              2 * tile * of_strip, kGroupNs);
+    return {1, of_strip, groups.mean_ns()};
+  }
   const int64_t most_of_strip = most_panels(p, c);
   Grouping best;
   const int64_t fewest = ceil_div(row_tiles, most);

@@ -177,12 +177,9 @@ class Writer {
     return choice_.tile->store == MatmulStore::kLanes && is_lines &&
            choice_.tile->has_whole_lines() && has_streamed_size(problem_, choice_);
   }
-  // Pieces of a panel's rows that lie pages apart are no stream that is asked for ahead, so stores
-  // wait for the cache: 256x64 by 64x3136, 8 of them, on a Zen 4 took 5.6 ms, past it 4.2. Whole
-  // rows are one, and short ones.
   int64_t most_kept() const {
     const bool is_apart = over_output(slots_.output).strides[1] >= kPageElements;
-    return last_cache_bytes() / (panel_count() > 1 && is_apart ? 2 : 1);
+    return panel_count() > 1 && is_apart ? most_kept_in_pieces() : last_cache_bytes();
   }
   int64_t width() const { return choice_.tile->lanes(); }
   int64_t panel_count() const { return ceil_div(lanes_.extent, width()); }

@@ -189,17 +189,20 @@ class MatmulTiles : public MatmulPanels<MatmulTiles> {
 
   // The chain over k in blocks of steps. A group that has several panels comes from one to the
   // next, whose rows are asked for meanwhile: before each block a tile asks for its share of the
-  // block's steps, all of them where a panel has four tiles or fewer. (In the loop over k itself
-  // requests make sums spill.)
+  // block's steps, all of them where a panel has four tiles or fewer; of more panels than
+  // kMatmulStripPanels nothing, as their rows are long runs. (In the loop over k itself requests
+  // make sums spill.)
   template <class Place>
   void sum_asking(Func product, const std::vector<Expr>& at, const Place& place, const Expr& zero) {
     constexpr int kTurns = 8, kBlock = kTurns * kUnrolledSteps, kSharing = 4;
+    const int most = static_cast<int>(kMatmulStripPanels);
     const Expr steps = a.dim(0).extent(), turns = steps / kUnrolledSteps;
     k = RDom({{0, kUnrolledSteps}, {0, kTurns}, {0, (turns + kTurns - 1) / kTurns}}, "k");
     k.where(k.z * kTurns + k.y < turns);
     rest = RDom(0, steps % kUnrolledSteps, "rest");
     const Expr of_block = min(steps, kBlock), sharing = clamp(tiles_per_group, 1, kSharing),
-               share = select(panels_per_group > 1, (of_block + sharing - 1) / sharing, 0),
+               of_tile = (of_block + sharing - 1) / sharing,
+               share = select(panels_per_group > 1 && panels_per_group <= most, of_tile, 0),
                first = t % tiles_per_group * share;
     RDom asked(0, share, "asked");
     asked.where(first + asked < of_block);

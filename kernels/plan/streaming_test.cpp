@@ -116,15 +116,15 @@ TEST(Streams, Matmul) {
   }
 }
 
-// Of two thirds of the last cache: rows of one panel, or of several in a page, follow each other,
+// Of seven eighths of the last cache: rows of one panel, or of several in a page, follow each other,
 // those pages apart do not.
-TEST(Streams, ProductsOfPanelsPagesApartWhereTheyHalfFillTheLastCache) {
+TEST(Streams, ProductsOfPanelsPagesApartWhereTheyFillMostOfTheLastCache) {
   const RegistersScope scope(kWideRegisters);
   constexpr int64_t kSteps = 48;
   const auto is_past_it = [](int64_t columns) {
     MatmulConfig config;
     config.n = columns, config.k = kSteps;
-    config.m = last_cache_bytes() * 2 / 3 / (4 * (columns + kSteps));
+    config.m = last_cache_bytes() * 7 / 8 / (4 * (columns + kSteps));
     return is_streamed(plan_matmul(DeviceClass::kCpu, config));
   };
   if (last_cache_bytes() / 4 < kStreamedBytes) GTEST_SKIP() << "no last cache worth keeping in";
