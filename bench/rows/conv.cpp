@@ -109,6 +109,11 @@ std::vector<Case> conv_rows() {
   add_three(rows, "1x1_160_960", f32({8, 160, 7, 7}), f32({960, 160, 1, 1}), {});
   add_three(rows, "1x1_stride2_256_512", f32({8, 256, 56, 56}), f32({512, 256, 1, 1}), {2});
   add_three(rows, "1x1_stride2_128_256", f32({8, 128, 28, 28}), f32({256, 128, 1, 1}), {2});
+  // What an image transformer begins with where windows are small, and downsamples by; channels made
+  // more of large planes.
+  add_three(rows, "patch4_3_96", f32({8, 3, 224, 224}), f32({96, 3, 4, 4}), {4});
+  add_three(rows, "2x2_stride2_96_192", f32({8, 96, 56, 56}), f32({192, 96, 2, 2}), {2});
+  add_three(rows, "1x1_16_96", f32({8, 16, 112, 112}), f32({96, 16, 1, 1}), {});
   add_three(rows, "odd_5x5_dilated", f32({3, 13, 37, 41}), f32({17, 13, 5, 5}), {1, 2, 2});
   const Operand large = f32({8, 64, 112, 112}), small = f32({8, 512, 14, 14});
   Attrs average_grad = pool(2, 2, 0), average_3x3_grad = pool(3, 2, 1), mean_grad = pool(7, 1, 0);

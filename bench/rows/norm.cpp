@@ -6,7 +6,8 @@ namespace ballast::bench {
 std::vector<Case> norm_rows() {
   const Operand large = f32({4096, 1024}), row = f32({1024}), tokens = f32({1576, 256}),
                 width = f32({256}), odd = f32({509, 1009}), odd_row = f32({1009}),
-                image = f32({8, 64, 56, 56}), channel = f32({64}), spread = positive({64});
+                image = f32({8, 64, 56, 56}), channel = f32({64}), spread = positive({64}),
+                vectors = f32({256, 512}), feature = f32({512}), features = positive({512});
   const auto statistic = [](int64_t rows) { return f32({rows, 1}); };
   const auto rstd = [](int64_t rows) { return positive({rows, 1}); };
   const Attrs groups = {{"num_groups", int64_t{8}}};
@@ -34,6 +35,12 @@ std::vector<Case> norm_rows() {
        "batch_norm_grad",
        {},
        {image, image, channel, channel, spread}},
+      // Vectors: what stands behind a dense layer.
+      {"batch_norm_256x512", "batch_norm", {}, {vectors, feature, feature, feature, features}},
+      {"batch_norm_grad_256x512",
+       "batch_norm_grad",
+       {},
+       {vectors, vectors, feature, feature, features}},
       {"batch_norm_inference_8x64x56x56",
        "batch_norm_inference",
        {},

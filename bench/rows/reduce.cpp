@@ -21,6 +21,9 @@ std::vector<Case> reduce_rows() {
       {"sum_100000x3_rows", "reduce_sum", over({1}), {f32({100000, 3})}},
       {"max_100000x10_rows", "reduce_max", over({1}), {f32({100000, 10})}},
       {"sum_64x512_columns", "reduce_sum", over({0}), {f32({64, 512})}},
+      // Global average pooling, and an axis in the middle.
+      {"mean_8x2048x49_rows", "reduce_mean", over({2}), {f32({8, 2048, 49})}},
+      {"max_2000x7x30_middle", "reduce_max", over({1}), {f32({2000, 7, 30})}},
       {"argmax_1024_rows", "argmax", {{"axis", int64_t{1}}}, {matrix}},
       // A loss (mean squared error), and the gradient of a scale that columns share.
       chain("mean_squares_4096x1024", {f32({4096, 1024}), f32({4096, 1024})},
@@ -29,6 +32,8 @@ std::vector<Case> reduce_rows() {
             {{"mul", {0, 1}, {}}, {"reduce_sum", {2}, over({0})}}),
       {"cumsum_1024_rows", "cumsum", {{"axis", int64_t{1}}}, {matrix}},
       {"cumsum_1024_columns", "cumsum", {{"axis", int64_t{0}}}, {matrix}},
+      {"cumsum_1000000", "cumsum", {{"axis", int64_t{0}}}, {f32({1000000})}},
+      {"cumsum_100000x10_rows", "cumsum", {{"axis", int64_t{1}}}, {f32({100000, 10})}},
   };
 }
 
