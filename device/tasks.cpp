@@ -54,6 +54,29 @@ class Library {
   }
   Library(Library&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
 
+  // Has the pages of its constants in memory. A vector's load with a mask of no lanes does not
+  // bring its page, and takes hundreds of cycles each time where it is missing: comparisons all
+  // false of 1024x1024 took 5.6 ms, and take 0.06 (Zen 4).
+  void touch() const {
+    constexpr size_t kPage = 4096;
+    link_map* map = nullptr;
+    if (handle_ == nullptr || dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* address) {
+          if (info->dlpi_addr != *static_cast<const ElfW(Addr)*>(address)) return 0;
+          for (const ElfW(Phdr)* part = info->dlpi_phdr; part != info->dlpi_phdr + info->dlpi_phnum;
+               ++part) {
+            if (part->p_type != PT_LOAD || (part->p_flags & PF_R) == 0) continue;
+            const auto* bytes =
+                reinterpret_cast<const volatile char*>(info->dlpi_addr + part->p_vaddr);
+            for (size_t at = 0; at < part->p_memsz; at += kPage) (void)bytes[at];
+            if (part->p_memsz > 0) (void)bytes[part->p_memsz - 1];
+          }
+          return 1;
+        },
+        &map->l_addr);
+  }
+
   Task find(const std::string& name) const {
     if (handle_ == nullptr) return nullptr;
     return reinterpret_cast<Task>(dlsym(handle_, ("_pocl_kernel_" + name + "_workgroup").c_str()));
@@ -252,6 +275,7 @@ struct Tasks::Impl {
       Library library(path);
       const Task task = library.find(name);
       if (task == nullptr) continue;
+      library.touch();
       std::lock_guard lock(mutex);
       libraries.push_back(std::move(library));
       return task;

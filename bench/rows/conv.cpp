@@ -109,8 +109,8 @@ std::vector<Case> conv_rows() {
   add_three(rows, "1x1_160_960", f32({8, 160, 7, 7}), f32({960, 160, 1, 1}), {});
   add_three(rows, "1x1_stride2_256_512", f32({8, 256, 56, 56}), f32({512, 256, 1, 1}), {2});
   add_three(rows, "1x1_stride2_128_256", f32({8, 128, 28, 28}), f32({256, 128, 1, 1}), {2});
-  // What an image transformer begins with where windows are small, and downsamples by; channels made
-  // more of large planes.
+  // What an image transformer begins with where windows are small, and downsamples by; channels
+  // made more of large planes.
   add_three(rows, "patch4_3_96", f32({8, 3, 224, 224}), f32({96, 3, 4, 4}), {4});
   add_three(rows, "2x2_stride2_96_192", f32({8, 96, 56, 56}), f32({192, 96, 2, 2}), {2});
   add_three(rows, "1x1_16_96", f32({8, 16, 112, 112}), f32({96, 16, 1, 1}), {});
@@ -131,6 +131,12 @@ std::vector<Case> conv_rows() {
        {"max_pool_5x5_52", "max_pool2d", pool(5, 1, 2), {f32({8, 64, 52, 52})}},
        {"max_pool_2x2_14", "max_pool2d", pool(2, 2, 0), {small}},
        {"max_pool_2x2_14_grad", "max_pool2d_grad", pool(2, 2, 0), {f32({8, 512, 7, 7}), small}},
+       // Of odd extents, the last row and column belong to no window.
+       {"max_pool_2x2_7", "max_pool2d", pool(2, 2, 0), {f32({8, 512, 7, 7})}},
+       {"max_pool_2x2_7_grad",
+        "max_pool2d_grad",
+        pool(2, 2, 0),
+        {f32({8, 512, 3, 3}), f32({8, 512, 7, 7})}},
        {"avg_pool_7x7_2048_grad", "avg_pool2d_grad", mean_grad, {f32({8, 2048, 1, 1})}},
        {"max_pool_2x2", "max_pool2d", pool(2, 2, 0), {image}},
        {"avg_pool_2x2", "avg_pool2d", pool(2, 2, 0), {image}},

@@ -31,6 +31,7 @@ std::vector<Case> pointwise_rows() {
           {"add_4096x1024", "add", {}, {large, large}},
           {"relu_4096x1024", "relu", {}, {large}},
           {"less_1024", "less", {}, {matrix, matrix}},
+          {"equal_1024", "equal", {}, {positive({1024, 1024}), positive({1024, 1024})}},
           {"relu_grad_64x512", "relu_grad", {}, {small, small}},
           {"chain_add_mul_1024",
            "chain_add_mul",

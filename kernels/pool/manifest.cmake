@@ -9,9 +9,20 @@ foreach(op max avg)
   if(op STREQUAL max)
     set(is_max true)
   endif()
-  ballast_kernel(${op}_pool_lanes CLASSES cpu GENERATOR pool_lanes PARAMS is_max=${is_max})
-  ballast_kernel(${op}_pool_lanes_grad CLASSES cpu GENERATOR pool_lanes
-                 PARAMS is_max=${is_max} is_grad=true)
+  # Planes of few pixels, or windows, are less than a vector.
+  foreach(planes "" _few_windows _few)
+    set(few "")
+    if(planes)
+      set(few has_few_windows=true)
+    endif()
+    if(planes STREQUAL "_few")
+      list(APPEND few has_few_pixels=true)
+    endif()
+    ballast_kernel(${op}_pool_lanes${planes} CLASSES cpu GENERATOR pool_lanes
+                   PARAMS is_max=${is_max} ${few})
+    ballast_kernel(${op}_pool_lanes${planes}_grad CLASSES cpu GENERATOR pool_lanes
+                   PARAMS is_max=${is_max} is_grad=true ${few})
+  endforeach()
   foreach(windows 4 8)
     ballast_kernel(${op}_pool_pairs_${windows} CLASSES cpu GENERATOR pool_pairs
                    PARAMS is_max=${is_max} windows=${windows})

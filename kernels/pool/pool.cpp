@@ -2,6 +2,7 @@
 #include "kernels/plan/halide_runtime.h"
 #include "kernels/plan/registers.h"
 #include "kernels/plan/streaming.h"
+#include "kernels/pool/pool_arguments.h"
 #include "kernels/pool/pool_lanes.h"
 #include "kernels/pool/pool_limits.h"
 #include "kernels/pool/pool_strips.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int64_t kPoolGroups = 16;  // work-groups, if there is enough to do
 
+bool is_padded(const PoolConfig& c) { return c.top + c.bottom + c.left + c.right != 0; }
 Shape x_shape(const PoolConfig& c) { return {c.planes, c.height, c.width}; }
 Shape y_shape(const PoolConfig& c) { return {c.planes, c.out_h(), c.out_w()}; }
 
@@ -35,18 +37,8 @@ std::vector<HostArg> geometry(const PoolConfig& c, const Shape& result) {
   const int64_t reads = std::max<int64_t>(1, result[2] * c.kernel_h * c.kernel_w);
   const int64_t rows =
       std::clamp<int64_t>(kReadsPerGroup / reads, 1, std::max<int64_t>(1, result[1]));
-  std::vector<HostArg> args;
-  for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.top, c.left, c.dilation_h,
-                        c.dilation_w, rows}) {
-    args.emplace_back(checked_int32(value));
-  }
-  return args;
-}
-
-// What an average's count depends on beside these.
-void add_ends(std::vector<HostArg>& args, const PoolConfig& c) {
-  args.insert(args.end(),
-              {checked_int32(c.bottom), checked_int32(c.right), int32_t{c.counts_padding}});
+  return pool_numbers({c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.top, c.left, c.dilation_h,
+                       c.dilation_w, rows});
 }
 
 std::vector<HostArg> average_geometry(const PoolConfig& c, const Shape& result) {
@@ -69,8 +61,7 @@ constexpr int64_t kPairs = 8, kFewPairs = 4;  // windows of a step of pool_pairs
 bool is_pairs(DeviceClass device_class, const PoolConfig& c) {
   return device_class == DeviceClass::kCpu && c.kernel_h == 2 && c.kernel_w == 2 &&
          c.stride_h == 2 && c.stride_w == 2 && c.dilation_h == 1 && c.dilation_w == 1 &&
-         c.top + c.bottom + c.left + c.right == 0 && c.height % 2 == 0 && c.width % 2 == 0 &&
-         c.width >= 2 * kFewPairs;
+         !is_padded(c) && c.height % 2 == 0 && c.width % 2 == 0 && c.width >= 2 * kFewPairs;
 }
 
 // Rows of y, and rows of x in pairs.
@@ -85,8 +76,7 @@ Operand row_pairs(uint32_t slot, const PoolConfig& c) {
 bool is_whole_plane(DeviceClass device_class, const PoolConfig& c) {
   constexpr int64_t kVector = 16;
   return device_class == DeviceClass::kCpu && c.kernel_h == c.height && c.kernel_w == c.width &&
-         c.top + c.bottom + c.left + c.right == 0 && c.height * c.width >= kVector &&
-         c.planes >= kVector;
+         !is_padded(c) && c.height * c.width >= kVector && c.planes >= kVector;
 }
 
 // As many as are some work together.
@@ -145,20 +135,9 @@ int64_t lanes_of_threes(DeviceClass device_class, const PoolConfig& c) {
   return 0;
 }
 
-// What average pooling by rows and vectors needs beside the geometry.
-void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
-  // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
-  const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
-  add_ends(args, c);
-  args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
-}
-
 // `result`: max or average.
 Plan plan_threes(const std::string& result, const PoolConfig& c, int64_t lanes) {
-  std::vector<HostArg> args;
-  for (int64_t value : {c.top, c.left, planes_of_group(c)}) {
-    args.emplace_back(checked_int32(value));
-  }
+  std::vector<HostArg> args = pool_numbers({c.top, c.left, planes_of_group(c)});
   if (result == "average") add_counts(args, c);
   Recorder recorder;
   call(recorder, DeviceClass::kCpu, fmt::format("pool_threes_{}_{}_{}", result, c.stride_w, lanes),
@@ -177,10 +156,8 @@ int64_t lanes_of_threes_grad(DeviceClass device_class, const PoolConfig& c) {
 Plan plan_threes_grad(const std::string& op, const PoolConfig& c, int64_t lanes,
                       const std::vector<Operand>& operands) {
   const int64_t start = c.width % 2 == 0 ? c.left : 2;
-  std::vector<HostArg> args;
-  for (int64_t value : {c.top, c.left, planes_of_group(c), pitch_of_threes(c), start}) {
-    args.emplace_back(checked_int32(value));
-  }
+  std::vector<HostArg> args =
+      pool_numbers({c.top, c.left, planes_of_group(c), pitch_of_threes(c), start});
   if (op == "avg") add_counts(args, c);
   Recorder recorder;
   recorder.set_streams(lanes == kLanes && should_stream(DeviceClass::kCpu, c.planes * c.height,
@@ -262,7 +239,8 @@ Plan plan_max_pool2d(DeviceClass device_class, const PoolConfig& c) {
   if (is_pairs(device_class, c)) {
     return plan_pairs("max_pool_pairs", c, {row_pairs(0, c), single_rows(1, c)});
   }
-  if (is_pool_by_lanes(device_class, c)) return plan_pool_lanes("max", c);
+  const bool is_separable = is_padded(c) && is_max_pool_by_lanes(device_class, c);
+  if (is_pool_by_lanes(device_class, c) && !is_separable) return plan_pool_lanes("max", c);
   const int64_t lanes = lanes_of_threes(device_class, c);
   if (lanes != 0) return plan_threes("max", c, lanes);
   if (is_max_pool_by_lanes(device_class, c)) return plan_max_pool_lanes(c);

@@ -2,6 +2,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/plan/halide_runtime.h"
+#include "kernels/pool/pool_arguments.h"
 #include "kernels/pool/pool_limits.h"
 #include "kernels/recipe/lanes.h"
 
@@ -31,25 +32,21 @@ PaddedPlane padded_plane(const PoolConfig& c) {
           std::max(c.top + c.height, reach(c.out_h(), c.stride_h, c.kernel_h, c.dilation_h))};
 }
 
-std::vector<HostArg> lanes_geometry(const PoolConfig& c) {
-  std::vector<HostArg> args;
-  for (int64_t value : {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w,
-                        c.width, c.out_w(), c.out_h()}) {
-    args.emplace_back(checked_int32(value));
-  }
-  return args;
-}
+// Whether planes of x, or of windows, are less than a vector.
+bool has_few_pixels(const PoolConfig& c) { return c.height * c.width < kLanes; }
+bool has_few_windows(const PoolConfig& c) { return c.out_h() * c.out_w() < kLanes; }
 
-// `kernel`: takes planes of x, of y, or of both, in the order of its operands; the result is like
-// x or like y.
-Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vector<Operand>& inputs,
-                const Operand& result) {
-  std::vector<HostArg> args = lanes_geometry(c);
-  args.emplace_back(1.0f / static_cast<float>(c.kernel_h * c.kernel_w));
-  args.insert(args.end(), inputs.begin(), inputs.end());
-  args.emplace_back(result);
+// `op`: max or avg; it takes planes of y, of x, or of both, in the order of its operands.
+Plan plan_lanes(const std::string& op, bool is_grad, const PoolConfig& c,
+                const std::vector<Operand>& operands) {
+  std::vector<HostArg> args =
+      pool_numbers({c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w,
+                    c.top, c.left, c.width, c.height, c.out_w(), c.out_h()});
+  if (op == "avg") add_counts(args, c);
+  args.insert(args.end(), operands.begin(), operands.end());
+  const char* few = has_few_pixels(c) ? "_few" : has_few_windows(c) ? "_few_windows" : "";
   Recorder recorder;
-  recorder.call(kernel, DeviceClass::kCpu, args);
+  recorder.call(op + "_pool_lanes" + few + (is_grad ? "_grad" : ""), DeviceClass::kCpu, args);
   return recorder.finish();
 }
 
@@ -57,23 +54,23 @@ Plan plan_lanes(const std::string& kernel, const PoolConfig& c, const std::vecto
 
 bool is_pool_by_lanes(DeviceClass device_class, const PoolConfig& c) {
   const int64_t windows = c.out_h() * c.out_w(), pixels = c.height * c.width;
-  return device_class == DeviceClass::kCpu && c.out_w() < kPoolStep &&
-         c.top + c.bottom + c.left + c.right == 0 && c.planes >= kLanes && windows >= kLanes &&
-         pixels <= kPoolPlaces;
+  return device_class == DeviceClass::kCpu && std::min(c.width, c.out_w()) < kPoolStep &&
+         c.planes >= kLanes && (!has_few_pixels(c) || has_few_windows(c)) &&
+         std::max(windows, pixels) <= kPoolPlaces;
 }
 
 Plan plan_pool_lanes(const std::string& op, const PoolConfig& c) {
-  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
-  return plan_lanes(op + "_pool_lanes", c, {plane_pixels(0, c, pixels)},
-                    result_planes(1, c, windows));
+  return plan_lanes(
+      op, false, c,
+      {plane_pixels(0, c, c.height * c.width), result_planes(1, c, c.out_h() * c.out_w())});
 }
 
 Plan plan_pool_lanes_grad(const std::string& op, const PoolConfig& c) {
-  const int64_t pixels = c.height * c.width, windows = c.out_h() * c.out_w();
-  std::vector<Operand> inputs = {plane_pixels(0, c, windows)};
-  if (op == "max") inputs.push_back(plane_pixels(1, c, pixels));
-  return plan_lanes(op + "_pool_lanes_grad", c, inputs,
-                    result_planes(op == "max" ? 2 : 1, c, pixels));
+  const int64_t pixels = c.height * c.width;
+  std::vector<Operand> operands = {plane_pixels(0, c, c.out_h() * c.out_w())};
+  if (op == "max") operands.push_back(plane_pixels(1, c, pixels));
+  operands.push_back(result_planes(op == "max" ? 2 : 1, c, pixels));
+  return plan_lanes(op, true, c, operands);
 }
 
 bool is_max_pool_by_lanes(DeviceClass device_class, const PoolConfig& c) {
@@ -84,11 +81,10 @@ bool is_max_pool_by_lanes(DeviceClass device_class, const PoolConfig& c) {
 }
 
 Plan plan_max_pool_lanes(const PoolConfig& c) {
-  std::vector<HostArg> args = lanes_geometry(c);
   const PaddedPlane plane = padded_plane(c);
-  for (int64_t value : {c.height, c.top, c.left, plane.width, plane.height}) {
-    args.emplace_back(checked_int32(value));
-  }
+  std::vector<HostArg> args = pool_numbers(
+      {c.kernel_h, c.kernel_w, c.stride_h, c.stride_w, c.dilation_h, c.dilation_w, c.width,
+       c.out_w(), c.out_h(), c.height, c.top, c.left, plane.width, plane.height});
   args.emplace_back(plane_pixels(0, c, c.height * c.width));
   args.emplace_back(result_planes(1, c, c.out_h() * c.out_w()));
   Recorder recorder;

@@ -6,7 +6,7 @@
 
 namespace ballast::kernels {
 
-// Small planes of few windows a row, without padding.
+// Small planes whose rows, or rows of windows, are less than a vector.
 bool is_pool_by_lanes(DeviceClass device_class, const PoolConfig& config);
 // `op`: max or avg; as plan_max_pool2d and so on.
 Plan plan_pool_lanes(const std::string& op, const PoolConfig& config);

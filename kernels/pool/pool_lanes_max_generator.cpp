@@ -38,13 +38,13 @@ class PoolLanesMax : public Generator<PoolLanesMax> {
   Output<Buffer<float, 2>> out{"out"};                        // (window, plane)
 
   void generate() {
-    turn_planes(x, in, v);
+    x.define(in, v, false);
     around = RDom(0, pitch * padded_height, "around");
     inside = RDom(0, in_width, 0, in_height, "inside");
     padded(l, q, v) = undef<int>();
     padded(l, pool_place(around.x), v) = kLeastKey;
     padded(l, pool_place((inside.y + top) * pitch + inside.x + left), v) =
-        key_of(x.turned(l, 0, pool_place(inside.y * in_width + inside.x), v));
+        key_of(x.at(l, pool_place(inside.y * in_width + inside.x), v));
     columns = fold(
         down, folded_rows, padded, {pitch, height},
         [this](const Expr& x, const Expr& y) { return y * stride_h * pitch + x; },
@@ -65,7 +65,7 @@ class PoolLanesMax : public Generator<PoolLanesMax> {
     set_mins(in, out);
     back.schedule(out, Func(out).update());
     const LoopLevel group(out, back.vector_of_planes());
-    x.schedule(group, 1);
+    x.schedule(group, v);
     for (Func func : {padded, down, across}) {
       func.compute_at(group).store_in(MemoryType::Stack).never_partition_all();
       func.bound_extent(l, kLanes).bound_extent(v, 1).bound_storage(q, kPoolPlaces);
@@ -101,7 +101,7 @@ class PoolLanesMax : public Generator<PoolLanesMax> {
   }
 
   Var l{"l"}, f{"f"}, p{"p"}, q{"q"}, v{"v"}, a{"a"}, b{"b"};
-  TurnedPixels x{"x"};
+  TurnedPlanes x{"x"};
   Func padded{"padded"}, folded_rows{"folded_rows"}, down{"down"}, folded_columns{"folded_columns"},
       across{"across"};
   TurnedBack back;

@@ -117,12 +117,13 @@ std::vector<PoolConfig> configs(bool is_small) {
   if (is_small) {
     PoolConfig lopsided = make({2, 5, 6}, 2, 1);
     lopsided.kernel_w = 3, lopsided.stride_w = 2, lopsided.bottom = 1, lopsided.left = 2;
-    return {
-        make({1, 1, 1}, 1, 1),        make({2, 4, 4}, 2, 2),       make({3, 5, 7}, 3, 2, 1),
-        make({1, 4, 5}, 3, 1),        make({2, 1, 7}, 1, 3),       lopsided,
-        make({0, 4, 4}, 2, 2),        make({1, 2, 19}, 2, 1, 1),   make({2, 4, 20}, 2, 2),
-        make({17, 4, 4}, 4, 1),       make({17, 8, 8}, 2, 2),      threes({16, 8, 16}, 2, 1, 1),
-        threes({16, 9, 19}, 2, 0, 0), threes({17, 4, 8}, 1, 1, 1), threes({16, 6, 11}, 1, 0, 1)};
+    return {make({1, 1, 1}, 1, 1),        make({2, 4, 4}, 2, 2),       make({3, 5, 7}, 3, 2, 1),
+            make({1, 4, 5}, 3, 1),        make({2, 1, 7}, 1, 3),       lopsided,
+            make({0, 4, 4}, 2, 2),        make({1, 2, 19}, 2, 1, 1),   make({2, 4, 20}, 2, 2),
+            make({17, 4, 4}, 4, 1),       make({17, 8, 8}, 2, 2),      threes({16, 8, 16}, 2, 1, 1),
+            threes({16, 9, 19}, 2, 0, 0), threes({17, 4, 8}, 1, 1, 1), threes({16, 6, 11}, 1, 0, 1),
+            make({17, 7, 7}, 2, 2),       make({18, 3, 5}, 2, 2),      make({16, 5, 5}, 3, 1, 1),
+            make({19, 6, 5}, 3, 2, 1),    make({16, 3, 3}, 3, 2, 1)};
   }
   return {
       make({6, 28, 28}, 2, 2),         make({3, 56, 57}, 3, 2, 1),    make({40, 14, 14}, 2, 2),
@@ -134,6 +135,7 @@ std::vector<PoolConfig> configs(bool is_small) {
       threes({19, 30, 47}, 1, 1, 1),   threes({16, 7, 18}, 1, 0, 0),  threes({16, 7, 18}, 1, 1, 0),
       threes({20, 5, 30}, 1, 0, 1),    threes({16, 40, 97}, 1, 1, 1), threes({17, 9, 130}, 2, 1, 1),
       threes({16, 260, 260}, 1, 1, 1), make({3, 40, 70}, 5, 2, 2),    make({17, 9, 12}, 4, 3, 1),
+      make({40, 7, 7}, 3, 1, 1),       make({33, 13, 13}, 3, 2),      make({50, 8, 6}, 3, 2, 1),
       make({5, 52, 52}, 5, 1, 2)};
 }
 
@@ -142,7 +144,8 @@ TEST(Pool, MaxOfSmallPlanes) {
   const PoolConfig dilated = make({2, 6, 7}, 2, 1, 1, 2), hollow = make({1, 1, 4}, 2, 1, 1, 2);
   PoolConfig lopsided = make({18, 6, 7}, 2, 1);
   lopsided.kernel_w = 3, lopsided.dilation_h = 2, lopsided.left = 1;
-  for (const PoolConfig& c : {dilated, lopsided, make({17, 5, 5}, 3, 1, 1)}) {
+  const PoolConfig far = make({16, 5, 5}, 3, 2, 3, 3);  // taps all before x or behind it
+  for (const PoolConfig& c : {dilated, lopsided, far, make({17, 5, 5}, 3, 1, 1)}) {
     check_max(c, random_f32(x_shape(c), 1));
   }
   check_max(hollow, random_f32(x_shape(hollow), 1));  // all taps of a row of windows are padding
@@ -180,8 +183,8 @@ TEST(PoolLarge, StripsOfGpus) {
 TEST(Pool, TiesAndSpecialNumbers) {
   for (const PoolConfig& c :
        {make({2, 6, 20}, 3, 2, 1), make({3, 5, 4}, 2, 1), make({2, 6, 20}, 2, 2),
-        make({17, 8, 8}, 2, 2), make({17, 5, 4}, 3, 1, 1), threes({16, 8, 19}, 2, 1, 1),
-        threes({16, 4, 9}, 1, 1, 1)}) {
+        make({17, 8, 8}, 2, 2), make({17, 5, 4}, 3, 1, 1), make({17, 4, 3}, 3, 2, 1),
+        threes({16, 8, 19}, 2, 1, 1), threes({16, 4, 9}, 1, 1, 1)}) {
     std::vector<float> ties(elements(x_shape(c)));
     for (size_t i = 0; i < ties.size(); ++i) ties[i] = static_cast<float>(i * 7 % 3);
     check_max(c, f32(x_shape(c), ties));
