@@ -49,6 +49,15 @@ void record_gather_lanes(Recorder& recorder, const AxisSplit& split, const Opera
                  operand(2, count)});
 }
 
+// How wide the vectors are that move a row; 1: elements, one by one.
+int64_t lanes_of_row(bool are_rows, uint64_t bytes, int64_t inner) {
+  if (!are_rows || inner >= kLanes) return are_rows ? kLanes : 1;
+  for (const int64_t lanes : {8, 4, 2}) {
+    if (bytes == 4 && inner >= lanes) return lanes;
+  }
+  return 1;
+}
+
 }  // namespace
 
 Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
@@ -65,24 +74,28 @@ Plan plan_gather(DeviceClass device_class, Picks picks, const TensorType& table,
     bytes *= 2;
     split.inner /= 2;
   }
-  const bool has_vectors =
-      device_class == DeviceClass::kCpu && picks == Picks::kRows && split.inner >= kLanes;
+  const bool are_rows = device_class == DeviceClass::kCpu && picks == Picks::kRows;
+  if (are_rows && bytes == 8 && split.inner < kLanes) {
+    bytes /= 2;
+    split.inner *= 2;
+  }
+  const int64_t lanes = lanes_of_row(are_rows, bytes, split.inner);
   const Operand numbers = numbers_of(1, indices, picks, split);
-  if (device_class == DeviceClass::kCpu && picks == Picks::kRows && bytes == 4 &&
-      split.inner == 1 && numbers.extents[2] >= kLanes) {
+  if (are_rows && bytes == 4 && split.inner == 1 && numbers.extents[2] >= kLanes) {
     record_gather_lanes(recorder, split, numbers);
     return recorder.finish();
   }
   std::vector<HostArg> args{rows_of(split, 0, raw_type(bytes), split.axis), numbers};
   const std::vector<HostArg> chunks =
-      move_chunks(device_class, has_vectors ? kLanes : 1,
-                  {split.inner, numbers.extents[2], split.outer}, kGroupSteps);
+      move_chunks(device_class, lanes, {split.inner, numbers.extents[2], split.outer}, kGroupSteps);
   args.insert(args.end(), chunks.begin() + 1, chunks.end());  // the lanes are known
   args.emplace_back(rows_of(split, 2, raw_type(bytes), numbers.extents[2]));
-  const bool streams = has_vectors && bytes == 4 && split.inner % kLanes == 0 &&
+  const bool streams = lanes == kLanes && bytes == 4 && split.inner % kLanes == 0 &&
                        output.bytes() >= static_cast<uint64_t>(streamed_move_bytes());
+  const std::string width = lanes < kLanes ? fmt::format("_by_{}", lanes) : "";
   const std::string kernel =
-      fmt::format("gather_{}{}{}", has_vectors ? "rows_" : "", bytes, streams ? "_streams" : "");
+      lanes == 1 ? fmt::format("gather_{}", bytes)
+                 : fmt::format("gather_rows_{}{}{}", bytes, width, streams ? "_streams" : "");
   recorder.call(kernel, device_class, args);
   return recorder.finish();
 }

@@ -97,9 +97,11 @@ class Gather : public GatherGenerator<Gather> {
 };
 
 // result[o][i][x] = table[o][number(i)][x], by vectors. The rows may lie anywhere, where no cache's
-// own prefetching follows: the one after the next is asked for while one is copied.
+// own prefetching follows: of whole vectors of 16 the one after the next is asked for while one is
+// copied. Of narrower rows, cores have several under way by themselves.
 class GatherRows : public GatherGenerator<GatherRows> {
  public:
+  GeneratorParam<int> lanes{"lanes", kLanes};
   GeneratorParam<bool> streams{"streams", false};  // rows of whole cache lines
 
   void generate() {
@@ -108,18 +110,20 @@ class GatherRows : public GatherGenerator<GatherRows> {
     const PickedRow now = picked_row(*numbers_, 0, y, 0, rows);
     const PickedRow later = picked_row(*numbers_, 0, min(y + 2, count - 1), 0, rows);
     pick(y) = {now.value, cast<int32_t>(now.is_valid), later.value};
-    const Row row = make_row(result_->dim(0).extent(), kLanes, *sizes_[0]);
+    const Row row = make_row(result_->dim(0).extent(), int(lanes), *sizes_[0]);
     const auto table_at = [&](const Expr& number) {
       return (*table_)(row.at, unsafe_promise_clamped(number, 0, rows - 1), z);
     };
-    const Expr value =
-        select(pick(y)[1] != 0, with_prefetch(table_at(pick(y)[0]), table_at(pick(y)[2])),
-               Internal::make_zero(result_->type()));
+    const Expr element = table_at(pick(y)[0]);
+    const Expr value = select(
+        pick(y)[1] != 0, lanes == kLanes ? with_prefetch(element, table_at(pick(y)[2])) : element,
+        Internal::make_zero(result_->type()));
     result(x, y, z) = undef(result_->type());
     result(row.at, y, z) = streams ? streamed(value) : value;
     set_mins(*table_, *numbers_, *result_);
-    result.update().allow_race_conditions().vectorize(row.dom[0], kLanes);
+    result.update().allow_race_conditions().vectorize(row.dom[0], int(lanes));
     schedule_row(result.update(), row.dom, *sizes_[1], *sizes_[2]);
+    if (lanes < kLanes) result.update().specialize(*sizes_[0] == 1);
     pick.compute_at(result, Var("yi")).store_in(MemoryType::Register).bound_extent(y, 1);
   }
 };

@@ -6,6 +6,10 @@ foreach(bytes 1 2 4 8)
 endforeach()
 ballast_kernel(gather_rows_4_streams GENERATOR gather_rows CLASSES cpu
                PARAMS bytes=4 streams=true)
+foreach(lanes 2 4 8)
+  ballast_kernel(gather_rows_4_by_${lanes} GENERATOR gather_rows CLASSES cpu
+                 PARAMS bytes=4 lanes=${lanes})
+endforeach()
 ballast_kernel(gather_lanes_4 GENERATOR gather_lanes CLASSES cpu PARAMS bytes=4)
 foreach(type f32:float32 i32:int32 i64:int64 u8:uint8)
   string(REPLACE ":" ";" type ${type})

@@ -34,7 +34,7 @@ void align_private_arrays(std::string& text) {
 }
 
 // "vload16(0, (space type*)base + index)" and "vstore16(value,0, (space type*)base + index);" as
-// accesses to a vector of no alignment, and those of 8 and 4 likewise: PoCL's take vectors apart
+// accesses to a vector of no alignment, and those of 8, 4 and 2 likewise: PoCL's take vectors apart
 // and move quarters (a store was three of them and two shuffles).
 void access_whole_vectors(std::string& text, int lanes) {
   const std::string load = fmt::format("vload{}(0, (", lanes);
@@ -358,7 +358,7 @@ std::string extract_kernel(std::string_view module, std::string_view entry,
   align_private_arrays(text);
   name_lanes(text);
   join_parts(text);
-  for (int lanes : {16, 8, 4}) access_whole_vectors(text, lanes);
+  for (int lanes : {16, 8, 4, 2}) access_whole_vectors(text, lanes);
   prefetch_elements(text, kPrefetch);
   prefetch_elements(text, kEarlyPrefetch);
   prefetch_results(text, rules.streams);
