@@ -79,6 +79,9 @@ std::vector<Case> matmul_rows() {
       {"vecmat_1024", "matmul", {}, {f32({1, 1024}), f32({1024, 1024})}},
       {"vecmat_1024_tb", "matmul", kTb, {f32({1, 1024}), f32({1024, 1024})}},
       // Few classes: logits, their gradients; few coordinates: points into features and back.
+      // A layer of one output, and a token's scores over 256 others in 128 heads.
+      {"matvec_10000x20", "matmul", {}, {f32({10000, 20}), f32({20, 1})}},
+      {"decode_scores_128x1x64x256", "matmul", kTb, {f32({128, 1, 64}), f32({128, 256, 64})}},
       {"skinny_64x512x10", "matmul", {}, {f32({64, 512}), f32({512, 10})}},
       {"skinny_4096x512x10", "matmul", {}, {f32({4096, 512}), f32({512, 10})}},
       {"skinny_4096x512x10_tb", "matmul", kTb, {f32({4096, 512}), f32({10, 512})}},

@@ -84,6 +84,8 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 }  // namespace
 
 const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulLine = {"line", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulLine8 = {"line_8", 1, 1, MatmulStore::kElements, 0, 1, 1, 8};
 const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, 0, 1};
 const MatmulTile kMatmulDots = {"dots", 1, 1, MatmulStore::kElements, 0, 1};
 const MatmulTile kMatmulDot4 = {"dot_4", 1, 1, MatmulStore::kElements, 0, 1};
@@ -288,6 +290,23 @@ bool stores_short_rows(const MatmulProblem& p, bool swapped) {
   });
 }
 
+// A vector times a matrix.
+std::optional<MatmulChoice> line_choice(const MatmulProblem& p) {
+  constexpr int64_t kGroupElements = 32768, kGroups = 8;
+  MatmulChoice c{p.b.extent < p.a.extent};
+  c.tile = has_wide_registers() ? &kMatmulLine : &kMatmulLine8;
+  const MatmulSide &vector = p.rows(c), &others = p.lanes(c);
+  const int64_t lanes = c.tile->lanes(), panels = ceil_div(others.extent, lanes);
+  if (vector.extent != 1 || vector.k_stride != 1 || others.k_stride != 1 || p.k < lanes ||
+      others.extent < lanes) {
+    return std::nullopt;
+  }
+  const int64_t fewest = ceil_div(panels * p.products(), kGroups);
+  c.panels_per_group =
+      std::clamp<int64_t>(kGroupElements / (lanes * p.k), 1, std::min(panels, fewest));
+  return c;
+}
+
 // The kernel that adds in its own order, where it serves. Rows that it would have to pack are read
 // in tiles where these can, and little is gained: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
@@ -310,6 +329,7 @@ std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProb
   std::vector<MatmulChoice> choices{{false}, {true}};
   for (MatmulChoice& c : choices) c.nanoseconds = matmul_general_ns(p, c);
   if (p.k == 0 || p.dtype != DType::kF32) return choices;
+  if (const auto line = line_choice(p)) return {*line};
   if (const auto dot = dot_choice(p)) return {*dot};
   for (bool swapped : {false, true}) {
     MatmulChoice vector{swapped, &kMatmulVector};

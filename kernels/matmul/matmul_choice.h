@@ -89,9 +89,11 @@ enum class MatmulPack { kNone, kRows, kColumns, kElements };
 
 // The kernel for a matrix times a vector, the matrix contiguous along k.
 extern const MatmulTile kMatmulVector;
-// For many steps of k along which both operands are contiguous: of a vector and a matrix, and of
-// few rows and a matrix, which `dot_4` does one after the other. They add in another order than all
-// others, so where they serve they are the only choice.
+// Where both operands are contiguous along k, of a vector and a matrix, and along many steps of few
+// rows and a matrix, which `dot_4` does one after the other. They add in another order than all
+// others, so where they serve they are the only choice. A line has a vector of steps and elements
+// at least.
+extern const MatmulTile kMatmulLine, kMatmulLine8;
 extern const MatmulTile kMatmulDot, kMatmulDots, kMatmulDot4;
 
 struct MatmulChoice {

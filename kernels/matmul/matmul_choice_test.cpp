@@ -78,6 +78,7 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
                                                                    {31, 16, 6},
                                                                    {70, 50, 21},
                                                                    {1, 300, 19},
+                                                                   {1, 300, 5},
                                                                    {7, 100, 37},
                                                                    {29, 70, 48},
                                                                    {40, 53, 256},
@@ -98,25 +99,12 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     expect_all_agree(columns, tiles);
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {"6x64",
-                                     "12x32",
-                                     "8x48",
-                                     "6x16",
-                                     "4x24",
-                                     "1x64_chunks",
-                                     "4x24_chunks",
-                                     "5x16",
-                                     "5x16_chunks",
-                                     "6x16_chunks",
-                                     "16x32_turned",
-                                     "16x16_turned",
-                                     "6x64_strided",
-                                     "6x16_strided",
-                                     "16x16_short",
-                                     "16x16_short_narrow",
-                                     "6x64_chunks",
-                                     "vector",
-                                     "6x64_chunks_strided"};
+  const std::set<std::string> all = {
+      "6x64",         "12x32",        "8x48",         "6x16",
+      "4x24",         "1x64_chunks",  "4x24_chunks",  "5x16",
+      "5x16_chunks",  "6x16_chunks",  "16x32_turned", "16x16_turned",
+      "6x64_strided", "6x16_strided", "16x16_short",  "16x16_short_narrow",
+      "6x64_chunks",  "vector",       "line_8",       "6x64_chunks_strided"};
   EXPECT_EQ(tiles, all);
 }
 
@@ -224,7 +212,10 @@ TEST(MatmulChoice, ProductsTakeTheTilesMadeForThem) {
   expect({4096, 16, 256}, "16x16_short", "6x16");  // folding would take longer
   expect({4096, 16, 256, false, true}, "16x16_short", "dot_4");
   expect({100000, 3, 64, false, true}, "16x16_short", "16x16_short_narrow");
-  expect({1024, 1, 1024}, "dot", "dot_4");
+  expect({1024, 1, 1024}, "line", "line_8");
+  expect({1, 300, 20, false, true}, "line", "line_8");
+  expect({1, 300, 12, false, true}, "vector", "line_8");  // less than a vector of steps
+  expect({1, 10, 512, false, true}, "dot", "line_8");     // and of elements
   expect({64, 10, 512, false, true}, "dots", "dot_4");
   expect({64, 10, 512}, "16x16_short", "dot_4");  // in place; packed first
   expect({8, 1024, 1024, false, true}, "dots", "dot_4");

@@ -52,6 +52,7 @@ class Writer {
                            {choice_.tiles_per_group, choice_.panels_per_group});
     } else {
       lanes = matrix_of(lanes_, true);
+      if (is_line()) panel_args = {static_cast<int32_t>(choice_.panels_per_group)};
     }
     if (has_panels()) recorder_.set_streams(streams(), most_kept());
     if (chain_ != nullptr) {
@@ -147,6 +148,7 @@ class Writer {
 
   // The kernels that read panels, in memory as they are or packed.
   bool has_panels() const { return choice_.tile != nullptr && choice_.tile->has_panels(); }
+  bool is_line() const { return choice_.tile == &kMatmulLine || choice_.tile == &kMatmulLine8; }
   bool is_plain() const {
     return chain_ == nullptr && has_plain_kernel(problem_, choice_) &&
            (bias_mode() != MatmulBias::kRows || has_plain_rows(problem_, choice_)) &&
@@ -221,8 +223,9 @@ class Writer {
 
   Operand bias() const {
     const uint32_t slot = config_.has_bias ? slots_.bias : slots_.a;
-    const bool is_line = has_panels() || choice_.tile == &kMatmulVector;
-    if (is_line) return {slot, DType::kF32, {config_.n}, {1}, {}};
+    if (has_panels() || is_line() || choice_.tile == &kMatmulVector) {
+      return {slot, DType::kF32, {config_.n}, {1}, {}};
+    }
     const int64_t along_lanes = choice_.swapped ? 0 : 1;
     return {slot, DType::kF32, {lanes_.extent, rows_.extent}, {along_lanes, 1 - along_lanes}, {}};
   }

@@ -123,6 +123,44 @@ TEST(Matmul, FewRowsMatchDoublePrecision) {
   }
 }
 
+// The kernel of a vector and a matrix: whole vectors of steps and elements and not, the least of
+// both, some of its unrolled steps and none.
+TEST(Matmul, LinesMatchDoublePrecision) {
+  for (const int64_t registers : tested_registers()) {
+    const RegistersScope scope(registers);
+    for (const int64_t elements : {8, 16, 19, 70}) {
+      for (const int64_t steps : {8, 15, 16, 17, 47, 64, 133}) {
+        expect_near_reference(DeviceClass::kCpu, {1, elements, steps, false, true});
+        expect_near_reference(DeviceClass::kCpu, {elements, 1, steps});
+      }
+    }
+    for (MatmulConfig c : {MatmulConfig{1, 19, 17, false, true}, MatmulConfig{19, 1, 17}}) {
+      const ProductOperands o = make_operands(c);
+      const std::vector<float> product = run(DeviceClass::kCpu, c, o);
+      for (const Epilogue& epilogue : kEpilogues) {
+        c.has_bias = epilogue.has_bias;
+        c.activation = epilogue.activation;
+        EXPECT_TRUE(same_bits(run(DeviceClass::kCpu, c, o), apply_epilogue(c, o, product)))
+            << name_of(DeviceClass::kCpu, c);
+      }
+    }
+  }
+}
+
+// The last vector of a line's steps has some again that are added already, and count nothing.
+TEST(Matmul, InfinityIsAddedToALineOnce) {
+  const MatmulConfig c{1, 16, 17, false, true};
+  ProductOperands o = make_operands(c);
+  std::vector<float> a(17, 1.0f), b(16 * 17, 1.0f);
+  a[3] = -INFINITY;
+  b[5 * 17 + 4] = INFINITY;
+  o.a = f32({1, 17}, a), o.b = f32({16, 17}, b);
+  std::vector<float> expected(16, -INFINITY);
+  expected[5] = NAN;
+  const std::vector<float> got = run(DeviceClass::kCpu, c, o);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ulps(got[i], expected[i]), 0) << i;
+}
+
 // On GPUs, in parts that divide the steps and are added up.
 TEST(Matmul, FewResultsOfManyStepsMatchDoublePrecision) {
   for (int64_t steps : {2048, 1500}) {
