@@ -52,6 +52,12 @@ std::vector<Case> attention_rows() {
   add_pair(rows, "2x8x196x32", {2, 8, 196, 32});
   add_pair(rows, "1x8x1024x64", {1, 8, 1024, 64});
   add_pair(rows, "8x8x197x32", {8, 8, 197, 32});
+  // A token after 512 others.
+  const Operand others = f32({8, 12, 512, 64});
+  rows.push_back({"attention_decode_8x12x512x64",
+                  "scaled_dot_product_attention",
+                  {},
+                  {f32({8, 12, 1, 64}), others, others}});
   return rows;
 }
 

@@ -164,6 +164,13 @@ bool takes_strips(DeviceClass device_class, const AttentionConfig& c) {
   return device_class == DeviceClass::kGpu && suits_strips(c);
 }
 
+// On CPUs: of a single query, which would leave all lanes of a tile but one empty. Its scores are
+// as many as its keys.
+bool is_strip(DeviceClass device_class, const AttentionConfig& c) {
+  return device_class == DeviceClass::kCpu && c.queries == 1 && !c.causal && c.keys >= kLanes &&
+         suits_strips(c);
+}
+
 // Queries in tiles; the others are one of a single vector.
 int64_t in_tiles_of(const AttentionConfig& c, const Tile& tile) {
   const int64_t left = c.queries % tile.queries();
@@ -364,7 +371,9 @@ Plan plan_general_grad(const AttentionConfig& c) {
 Plan plan_attention(DeviceClass device_class, const AttentionConfig& config) {
   check(config);
   if (config.batch * config.heads * config.queries == 0) return {};
-  if (takes_strips(device_class, config)) return plan_attention_strips(config);
+  if (takes_strips(device_class, config) || is_strip(device_class, config)) {
+    return plan_attention_strips(device_class, config);
+  }
   // The general kernels are built for GPUs only; CPUs run the same for what tiles have no room for.
   return fits_tiles(device_class, config) ? plan_tiles(config) : plan_general(config);
 }

@@ -1,6 +1,6 @@
-// Scaled dot product attention, forward and backward, without storing the scores, on GPUs but those
-// of a strip of queries: workspaces are linear in the sequence lengths (and as large as the mask,
-// where one is given).
+// Scaled dot product attention, forward and backward, without storing the scores, but those of a
+// strip of queries on GPUs and of single queries on CPUs: workspaces are linear in the sequence
+// lengths (and as large as the mask, where one is given).
 #pragma once
 
 #include "kernels/plan/plan.h"

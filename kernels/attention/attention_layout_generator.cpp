@@ -43,7 +43,13 @@ class AttentionKeep : public Generator<AttentionKeep> {
     out(x, y) = select(source(x, y) != cast<uint8_t>(0), 0.0f, -kInfinity);
     set_any_layout(source);
     set_mins(out);
-    out.gpu_tile(x, y, xo, yo, xi, yi, 32, 8, TailStrategy::GuardWithIf).never_partition_all();
+    if (device_class.value() == "gpu") {
+      out.gpu_tile(x, y, xo, yo, xi, yi, 32, 8, TailStrategy::GuardWithIf);
+    } else {
+      source.dim(0).set_stride(1);
+      out.gpu_blocks(y);
+    }
+    out.never_partition_all();
   }
 
  private:

@@ -14,7 +14,6 @@ namespace {
 using namespace attention;
 using Mask = AttentionConfig::Mask;
 
-constexpr DeviceClass kGpu = DeviceClass::kGpu;
 constexpr int64_t kStripRows = 128;  // a block's: of the least strip, and a divisor of the others
 
 // Queries `first` to `first` + `rows`, and the keys that one of them sees.
@@ -51,8 +50,13 @@ int64_t causal_rows_of(const AttentionConfig& c, int64_t most_scores) {
 // all there is, else of a part of the workspace.
 class Writer {
  public:
-  Writer(const AttentionConfig& config, uint32_t operands, uint32_t mask_slot)
-      : c(config), groups_(c.batch * c.heads), builder_(operands), mask_(mask_slot) {
+  Writer(DeviceClass device_class, const AttentionConfig& config, uint32_t operands,
+         uint32_t mask_slot)
+      : device_class_(device_class),
+        c(config),
+        groups_(c.batch * c.heads),
+        builder_(operands),
+        mask_(mask_slot) {
     if (c.mask != Mask::kKeep) return;
     mask_ = builder_.add_floats(mask_elements(c));
     call("attention_keep", keep_arguments(0, 1, c), {mask_slot, mask_});
@@ -62,8 +66,8 @@ class Writer {
   uint32_t rows_of(uint32_t slot, const Strip& strip, int64_t depth) {
     if (strip.rows == c.queries) return slot;
     const uint32_t part = add_rows(strip, depth);
-    builder_.append(plan_slice(kGpu, tensor(c.queries, depth), {{0, strip.first, 0}, {1, 1, 1}},
-                               tensor(strip.rows, depth)),
+    builder_.append(plan_slice(device_class_, tensor(c.queries, depth),
+                               {{0, strip.first, 0}, {1, 1, 1}}, tensor(strip.rows, depth)),
                     {slot, part});
     return part;
   }
@@ -77,7 +81,7 @@ class Writer {
     std::vector<TensorType> types;
     for (const Strip& strip : strips) types.push_back(tensor(strip.rows, depth));
     parts.push_back(slot);
-    builder_.append(plan_concat(kGpu, types, 1, tensor(c.queries, depth)), parts);
+    builder_.append(plan_concat(device_class_, types, 1, tensor(c.queries, depth)), parts);
   }
 
   // Room for the scores of the first strip, which is the largest where all see all keys.
@@ -92,13 +96,13 @@ class Writer {
   void multiply(uint32_t x, uint32_t y, int64_t depth, const Strip& strip, uint32_t scores) {
     MatmulConfig product{strip.rows, strip.keys, depth, false, true};
     product.batch = {{groups_, strip.rows * depth, c.keys * depth, strip.rows * strip.keys}};
-    builder_.append(plan_matmul(kGpu, product), {x, y, scores});
+    builder_.append(plan_matmul(device_class_, product), {x, y, scores});
   }
   // rows = scores y
   void sum_keys(uint32_t scores, uint32_t y, int64_t depth, const Strip& strip, uint32_t rows) {
     MatmulConfig product{strip.rows, depth, strip.keys};
     product.batch = {{groups_, strip.rows * strip.keys, c.keys * depth, strip.rows * depth}};
-    builder_.append(plan_matmul(kGpu, product), {scores, y, rows});
+    builder_.append(plan_matmul(device_class_, product), {scores, y, rows});
   }
   // keys = scores' x, and what was there before from slot `before`, unless it is `keys`.
   void sum_rows(uint32_t scores, uint32_t x, int64_t depth, const Strip& strip, uint32_t before,
@@ -108,11 +112,11 @@ class Writer {
     product.has_residual = before != keys;
     std::vector<uint32_t> slots{scores, x, keys};
     if (product.has_residual) slots.insert(slots.end() - 1, before);
-    builder_.append(plan_matmul(kGpu, product), slots);
+    builder_.append(plan_matmul(device_class_, product), slots);
   }
 
-  // Where the scores lie, and lse.
-  void make_softmax(uint32_t scores, const Strip& strip, uint32_t lse) {
+  // And lse. Weights may lie where the scores do on GPUs; vectors of CPUs read some of them again.
+  void make_softmax(uint32_t scores, const Strip& strip, uint32_t lse, uint32_t weights) {
     const int64_t rows = groups_ * strip.rows;
     const auto operand = [&](uint32_t slot) {
       return dense_operand(slot, DType::kF32, {rows, strip.keys});
@@ -120,7 +124,7 @@ class Writer {
     std::vector<HostArg> args{operand(0), checked_int32(strip.first), checked_int32(strip.rows),
                               diagonal_of(c), c.scale};
     call_masked("attention_strip_softmax", args, {scores},
-                {dense_operand(1, DType::kF32, {rows}), operand(2)}, {lse, scores});
+                {dense_operand(1, DType::kF32, {rows}), operand(2)}, {lse, weights});
   }
   // Where they lie.
   void make_weights(uint32_t scores, uint32_t lse, const Strip& strip) {
@@ -155,7 +159,7 @@ class Writer {
   void call(const std::string& kernel, const std::vector<HostArg>& args,
             const std::vector<uint32_t>& slots) {
     Recorder recorder;
-    recorder.call(kernel, kGpu, args);
+    recorder.call(kernel, device_class_, args);
     builder_.append(recorder.finish(), slots);
   }
   // A kernel that has a variant with a mask. Its last operands, `outs`, go to the slots `results`.
@@ -172,6 +176,7 @@ class Writer {
     call(kernel, args, slots);
   }
 
+  const DeviceClass device_class_;
   const AttentionConfig& c;
   const int64_t groups_;
   PlanBuilder builder_;
@@ -185,19 +190,21 @@ bool suits_strips(const AttentionConfig& c) {
   return std::min({c.queries, c.depth, c.value_depth}) > 0 && c.keys * c.depth >= kLeastSteps;
 }
 
-Plan plan_attention_strips(const AttentionConfig& c, int64_t most_scores) {
+Plan plan_attention_strips(DeviceClass device_class, const AttentionConfig& c,
+                           int64_t most_scores) {
   const ForwardSlots at(c);
-  Writer w(c, at.workspace, at.mask);
+  Writer w(device_class, c, at.workspace, at.mask);
   const int64_t rows = c.causal ? causal_rows_of(c, most_scores) : rows_of(c, most_scores);
   const std::vector<Strip> strips = strips_of(c, rows, c.causal);
-  const uint32_t scores = w.add_scores(strips);
+  const uint32_t scores = w.add_scores(strips),
+                 weights = device_class == DeviceClass::kGpu ? scores : w.add_scores(strips);
   std::vector<uint32_t> outs, lses;
   for (const Strip& strip : strips) {
     outs.push_back(w.place_of(at.out, strip, c.value_depth));
     lses.push_back(w.place_of(at.lse, strip, 1));
     w.multiply(w.rows_of(at.q, strip, c.depth), at.k, c.depth, strip, scores);
-    w.make_softmax(scores, strip, lses.back());
-    w.sum_keys(scores, at.v, c.value_depth, strip, outs.back());
+    w.make_softmax(scores, strip, lses.back(), weights);
+    w.sum_keys(weights, at.v, c.value_depth, strip, outs.back());
   }
   w.join_rows(strips, outs, at.out, c.value_depth);
   w.join_rows(strips, lses, at.lse, 1);
@@ -206,7 +213,7 @@ Plan plan_attention_strips(const AttentionConfig& c, int64_t most_scores) {
 
 Plan plan_attention_grad_strips(const AttentionConfig& c, int64_t most_scores) {
   const GradSlots at(c);
-  Writer w(c, at.workspace, at.mask);
+  Writer w(DeviceClass::kGpu, c, at.workspace, at.mask);
   const std::vector<Strip> strips = strips_of(c, rows_of(c, most_scores / 2), false);
   const uint32_t weights = w.add_scores(strips), ds = w.add_scores(strips);
   // Sums so far, which the next strip's are added to on their way to the other, the last ones to

@@ -14,7 +14,8 @@ bool suits_strips(const AttentionConfig& config);
 constexpr int64_t kStripScores = int64_t{1} << 24;
 
 // As plan_attention and plan_attention_grad. What strips give is added up in their order.
-Plan plan_attention_strips(const AttentionConfig& config, int64_t most_scores = kStripScores);
+Plan plan_attention_strips(DeviceClass device_class, const AttentionConfig& config,
+                           int64_t most_scores = kStripScores);
 Plan plan_attention_grad_strips(const AttentionConfig& config, int64_t most_scores = kStripScores);
 
 }  // namespace ballast::kernels

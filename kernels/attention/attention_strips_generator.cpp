@@ -1,4 +1,4 @@
-// Attention on GPUs by strips of queries: what lies between the products of attention_strips.cpp,
+// Attention by strips of queries: what lies between the products of attention_strips.cpp,
 // over the products [bh][query of the strip][key] of a strip, s being its scores.
 //
 //   attention_strip_softmax  lse = log sum_j exp(s[i, j]) and p, a work-group per query
@@ -6,7 +6,7 @@
 //   attention_strip_ds       ds = scale p (dp - delta), dp = dout v' (Dao 2023, FlashAttention-2,
 //                            algorithm 2)
 //
-// Each may write where it read.
+// On GPUs each may write where it read. CPUs have the first alone, for single queries.
 #include "kernels/attention/attention_recipe.h"
 #include "kernels/pointwise/pointwise_math.h"
 #include "kernels/reduce/axis_generator.h"

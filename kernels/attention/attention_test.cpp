@@ -145,6 +145,21 @@ TEST(Attention, Masks) {
   }
 }
 
+// What CPUs compute as a strip: a token after many.
+TEST(Attention, SingleQueries) {
+  check_case({2, 3, 1, 300, 64, 64});
+  check_case({1, 2, 1, 4100, 16, 48});
+  check_case({1, 1, 1, 101, 55, 9});
+  check_case({1, 2, 1, 200, 32, 32, true});
+  for (Mask mask : {Mask::kKeep, Mask::kAdd}) {
+    check_case({2, 3, 1, 270, 32, 24, false, mask, 2, 3, 1});
+    check_case({2, 3, 1, 270, 32, 24, false, mask, 1, 3, 1});
+    check_case({2, 3, 1, 270, 20, 20, true, mask, 2, 1, 1});
+    check_case({2, 3, 1, 17, 256, 20, false, mask, 2, 1, 1});
+    check_case({2, 3, 1, 8, 512, 20, false, mask, 2, 1, 1});
+  }
+}
+
 // Of GPUs: one strip, two, and more, of which the last is shorter.
 TEST(Attention, Strips) {
   for (const AttentionCase& shape :
@@ -161,7 +176,7 @@ TEST(Attention, Strips) {
     ASSERT_TRUE(suits_strips(c));
     const int64_t rows = ceil_div(c.queries, 128);
     for (int64_t most : {int64_t{1}, kStripScores}) {
-      const Plan forward = plan_attention_strips(c, most);
+      const Plan forward = plan_attention_strips(DeviceClass::kGpu, c, most);
       const size_t strips = most == 1 ? rows : 1;
       EXPECT_GE(forward.launches.size(), 3 * strips);
       check_plans(forward, plan_attention_grad_strips(c, most),
@@ -173,7 +188,8 @@ TEST(Attention, Strips) {
 
 TEST(Attention, CausalStripsLeaveOutKeysWhereThereIsEnoughToDo) {
   const auto launches = [](int64_t n, bool is_causal) {
-    return plan_attention_strips(config_of({1, 1, n, n, 64, 64, is_causal})).launches.size();
+    return plan_attention_strips(DeviceClass::kGpu, config_of({1, 1, n, n, 64, 64, is_causal}))
+        .launches.size();
   };
   EXPECT_EQ(launches(1024, true), launches(1024, false));
   EXPECT_GE(launches(4096, true), launches(4096, false) + 3);
@@ -183,7 +199,7 @@ TEST(Attention, CausalStripsLeaveOutKeysWhereThereIsEnoughToDo) {
 TEST(Attention, MemoryOfStripsIsLinear) {
   const auto bytes = [](int64_t n) {
     const AttentionConfig c = config_of({1, 8, n, n, 64, 64});
-    return std::pair(plan_attention_strips(c, 1).workspace_bytes,
+    return std::pair(plan_attention_strips(DeviceClass::kGpu, c, 1).workspace_bytes,
                      plan_attention_grad_strips(c, 1).workspace_bytes);
   };
   const auto [forward, backward] = bytes(4096);

@@ -17,9 +17,9 @@ foreach(mask "" _mask)
     ballast_kernel(attention_grad_${name}${mask} CLASSES cpu ${wide}
                    GENERATOR attention_grad_tiles PARAMS ${tiles} ${params})
   endforeach()
-  foreach(kernel attention_strip_softmax attention_strip_weights)
-    ballast_kernel(${kernel}${mask} CLASSES gpu GENERATOR ${kernel} PARAMS ${params})
-  endforeach()
+  ballast_kernel(attention_strip_softmax${mask} GENERATOR attention_strip_softmax PARAMS ${params})
+  ballast_kernel(attention_strip_weights${mask} CLASSES gpu GENERATOR attention_strip_weights
+                 PARAMS ${params})
   ballast_kernel(attention_lse${mask} CLASSES gpu GENERATOR attention_lse PARAMS ${params})
   ballast_kernel(attention_out${mask} CLASSES gpu GENERATOR attention_sum PARAMS ${params})
   ballast_kernel(attention_dq${mask} CLASSES gpu GENERATOR attention_sum
@@ -39,6 +39,6 @@ ballast_kernel(attention_grad_narrow_rows CLASSES cpu GENERATOR attention_grad_r
 ballast_kernel(attention_grad_queries CLASSES cpu GENERATOR attention_grad_queries)
 ballast_kernel(attention_grad_narrow_queries CLASSES cpu GENERATOR attention_grad_queries
                PARAMS narrow=true)
-ballast_kernel(attention_keep CLASSES gpu GENERATOR attention_keep)
+ballast_kernel(attention_keep GENERATOR attention_keep)
 
 ballast_oclgrind_filter(Attention.Ti* Attention.Strips Attention.FullyMaskedRows Attention.EmptyExtents)
