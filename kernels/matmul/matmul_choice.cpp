@@ -155,7 +155,7 @@ bool has_streamed_size(const MatmulProblem& p, const MatmulChoice& c, int64_t le
                        std::max(kStreamedBytes, least_bytes));
 }
 
-int64_t most_kept_in_pieces() { return last_cache_bytes() / 4 * 3; }
+int64_t most_kept_in_pieces() { return last_cache_bytes() / 4 * (has_wide_registers() ? 2 : 3); }
 
 bool writes_runs(const MatmulProblem& p, const MatmulChoice& c) {
   constexpr int64_t kFewSteps = 32;

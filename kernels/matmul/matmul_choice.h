@@ -158,9 +158,10 @@ bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice,
                        int64_t least_bytes = 0);
 
 // How many bytes of C stay in the last cache all the same where its rows are pages apart: pieces of
-// such rows are no stream that is asked for ahead, so stores wait for that cache. 256x64 by
-// 64x3136, 8 of them (25.7 MB beside 32 of cache), on a Zen 4 took 5.6 ms, past it 4.2. 16.8 MB are
-// better kept: 2048x64 by 64x2048 on a Zen 3 took 4.1 ms past the cache, 3.3 with it.
+// such rows are no stream that is asked for ahead, so stores wait for that cache, with AVX-512 most.
+// On a Zen 4 (32 MB of cache) 256x64 by 64x3136, 8 of them (25.7 MB), took 5.6 ms, past it 4.2, of
+// 16.8 MB 2048x64 by 64x2048 3.5 and 2.8, of 19.3 MB 96x16 by 16x12544, 4 of them, 1.7 and 1.0; of
+// 14.4 MB they are better kept. On a Zen 3 2048x64 by 64x2048 is too: past the cache 4.1 ms, 3.3.
 int64_t most_kept_in_pieces();
 
 // Whether a group has one row of tiles, and of each of its rows 4 KiB: of few steps, a result that
