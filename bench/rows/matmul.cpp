@@ -79,6 +79,7 @@ std::vector<Case> matmul_rows() {
       {"vecmat_1024", "matmul", {}, {f32({1, 1024}), f32({1024, 1024})}},
       {"vecmat_1024_tb", "matmul", kTb, {f32({1, 1024}), f32({1024, 1024})}},
       // Few classes: logits, their gradients; few coordinates: points into features and back.
+      {"batched_small_1000x8x8x8", "matmul", {}, {f32({1000, 8, 8}), f32({1000, 8, 8})}},
       // A layer of one output, and a token's scores over 256 others in 128 heads.
       {"matvec_10000x20", "matmul", {}, {f32({10000, 20}), f32({20, 1})}},
       {"decode_scores_128x1x64x256", "matmul", kTb, {f32({128, 1, 64}), f32({128, 256, 64})}},

@@ -84,6 +84,8 @@ bool merge_into_rows(MatmulProblem& p, const MatmulBatch& inner) {
 }  // namespace
 
 const MatmulTile kMatmulVector = {"vector", 1, 1, MatmulStore::kElements, 0, 1};
+const MatmulTile kMatmulSmall8 = {"small_8", 1, 1, MatmulStore::kElements, 0, 1, 1, 8};
+const MatmulTile kMatmulSmall4 = {"small_4", 1, 1, MatmulStore::kElements, 0, 1, 1, 4};
 const MatmulTile kMatmulLine = {"line", 1, 1, MatmulStore::kElements, 0, 1};
 const MatmulTile kMatmulLine8 = {"line_8", 1, 1, MatmulStore::kElements, 0, 1, 1, 8};
 const MatmulTile kMatmulDot = {"dot", 1, 1, MatmulStore::kElements, 0, 1};
@@ -307,6 +309,21 @@ std::optional<MatmulChoice> line_choice(const MatmulProblem& p) {
   return c;
 }
 
+constexpr double kLeastGainNs = 1;
+
+std::optional<MatmulChoice> small_choice(const MatmulProblem& p, bool swapped) {
+  MatmulChoice c{swapped};
+  const MatmulSide& lanes = p.lanes(c);
+  for (const MatmulTile* tile : {&kMatmulSmall8, &kMatmulSmall4}) {
+    const bool fits = lanes.extent >= tile->lanes() && lanes.extent < kMatmulLanes;
+    if (!fits || lanes.stride != 1 || p.products() == 1) continue;
+    c.tile = tile;
+    c.nanoseconds = matmul_small_ns(p, c);
+    return c;
+  }
+  return std::nullopt;
+}
+
 // The kernel that adds in its own order, where it serves. Rows that it would have to pack are read
 // in tiles where these can, and little is gained: 64x512x10 on an Emerald Rapids 8.6 to 5.0 us.
 std::optional<MatmulChoice> dot_choice(const MatmulProblem& p) {
@@ -336,6 +353,14 @@ std::vector<MatmulChoice> all_choices(DeviceClass device_class, const MatmulProb
     if (p.rows(vector).extent == 1 && p.lanes(vector).k_stride == 1) {
       vector.nanoseconds = matmul_vector_ns(p, vector);
       choices.push_back(vector);
+    }
+    if (const auto small = small_choice(p, swapped)) {
+      // The general kernels gather what it loads, which takes AMD's CPUs far longer than estimated.
+      for (size_t i = 0; i < 2; ++i) {
+        choices[i].nanoseconds =
+            std::max(choices[i].nanoseconds, small->nanoseconds + kLeastGainNs);
+      }
+      choices.push_back(*small);
     }
     for (const MatmulTile& tile : kTiles) {
       MatmulChoice c{swapped, &tile};

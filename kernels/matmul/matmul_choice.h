@@ -89,6 +89,8 @@ enum class MatmulPack { kNone, kRows, kColumns, kElements };
 
 // The kernel for a matrix times a vector, the matrix contiguous along k.
 extern const MatmulTile kMatmulVector;
+// Many products of narrow results, by vectors of so many lanes of the other side.
+extern const MatmulTile kMatmulSmall8, kMatmulSmall4;
 // Where both operands are contiguous along k, of a vector and a matrix, and along many steps of few
 // rows and a matrix, which `dot_4` does one after the other. They add in another order than all
 // others, so where they serve they are the only choice. A line has a vector of steps and elements
@@ -102,7 +104,7 @@ struct MatmulChoice {
   MatmulPack pack = MatmulPack::kNone;
   bool packs_rows = false;       // the other operand is not contiguous along k, and made so
   int64_t tiles_per_group = 0;   // rows of tiles that a work-group computes, of each panel
-  int64_t panels_per_group = 1;  // more where it takes strips of them
+  int64_t panels_per_group = 1;  // more where it takes strips of them; products, of small ones
   double nanoseconds = 0;        // as estimated
   // Where panels are read in place, by a kernel of matmul_tiles.
   bool takes_strips() const {
@@ -158,10 +160,11 @@ bool has_streamed_size(const MatmulProblem& problem, const MatmulChoice& choice,
                        int64_t least_bytes = 0);
 
 // How many bytes of C stay in the last cache all the same where its rows are pages apart: pieces of
-// such rows are no stream that is asked for ahead, so stores wait for that cache, with AVX-512 most.
-// On a Zen 4 (32 MB of cache) 256x64 by 64x3136, 8 of them (25.7 MB), took 5.6 ms, past it 4.2, of
-// 16.8 MB 2048x64 by 64x2048 3.5 and 2.8, of 19.3 MB 96x16 by 16x12544, 4 of them, 1.7 and 1.0; of
-// 14.4 MB they are better kept. On a Zen 3 2048x64 by 64x2048 is too: past the cache 4.1 ms, 3.3.
+// such rows are no stream that is asked for ahead, so stores wait for that cache, with AVX-512
+// most. On a Zen 4 (32 MB of cache) 256x64 by 64x3136, 8 of them (25.7 MB), took 5.6 ms, past
+// it 4.2, of 16.8 MB 2048x64 by 64x2048 3.5 and 2.8, of 19.3 MB 96x16 by 16x12544, 4 of them, 1.7
+// and 1.0; of 14.4 MB they are better kept. On a Zen 3 2048x64 by 64x2048 is too: past the
+// cache 4.1 ms, 3.3.
 int64_t most_kept_in_pieces();
 
 // Whether a group has one row of tiles, and of each of its rows 4 KiB: of few steps, a result that

@@ -92,6 +92,16 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
       }
     }
   }
+  // Small products, one after the other.
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {9, 9, 9}, {5, 12, 7}, {17, 8, 3}, {3, 4, 20}, {4, 6, 5}}) {
+    if (is_simulated() && m > 5) continue;
+    for (const bool transpose_a : {false, true}) {
+      MatmulConfig small{m, n, k, transpose_a};
+      small.batch = {{is_simulated() ? 2 : 37, m * k, k * n, m * n}};
+      expect_all_agree(small, tiles);
+    }
+  }
   // Columns of C that are contiguous: lanes along them, and the bias along the rows of a tile.
   for (const bool transpose_a : {false, true}) {
     MatmulConfig columns{is_simulated() ? 17 : 70, 14, is_simulated() ? 16 : 64, transpose_a};
@@ -99,12 +109,17 @@ TEST(MatmulChoice, AllGiveTheSameBits) {
     expect_all_agree(columns, tiles);
   }
   if (is_simulated()) return;
-  const std::set<std::string> all = {
-      "6x64",         "12x32",        "8x48",         "6x16",
-      "4x24",         "1x64_chunks",  "4x24_chunks",  "5x16",
-      "5x16_chunks",  "6x16_chunks",  "16x32_turned", "16x16_turned",
-      "6x64_strided", "6x16_strided", "16x16_short",  "16x16_short_narrow",
-      "6x64_chunks",  "vector",       "line_8",       "6x64_chunks_strided"};
+  const std::set<std::string> all = {"6x64",         "12x32",
+                                     "8x48",         "6x16",
+                                     "4x24",         "1x64_chunks",
+                                     "4x24_chunks",  "5x16",
+                                     "5x16_chunks",  "6x16_chunks",
+                                     "16x32_turned", "16x16_turned",
+                                     "6x64_strided", "6x16_strided",
+                                     "16x16_short",  "16x16_short_narrow",
+                                     "6x64_chunks",  "vector",
+                                     "small_8",      "small_4",
+                                     "line_8",       "6x64_chunks_strided"};
   EXPECT_EQ(tiles, all);
 }
 

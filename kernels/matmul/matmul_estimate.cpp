@@ -135,6 +135,18 @@ double matmul_dots_gain_ns(const MatmulProblem& p, const MatmulChoice& dots) {
   return double(others) * (in_tiles - steps) * kMultiplyAddNs + packing;
 }
 
+double matmul_small_ns(const MatmulProblem& p, MatmulChoice& c) {
+  constexpr int64_t kRows = 4, kGroups = 16;
+  constexpr double kTileNs = 8, kStepNs = 0.9, kApartStepNs = 1.8, kGroupNs = 4000;  // of a core
+  const double tiles = ceil_div(p.rows(c).extent, kRows) *
+                       ceil_div(p.lanes(c).extent, c.tile->lanes()) * p.batch[1] * p.batch[2];
+  const double step = p.rows(c).k_stride == 1 ? kStepNs : kApartStepNs;
+  const double product = tiles * (kTileNs + step * static_cast<double>(p.k)) / 2;
+  c.panels_per_group = std::clamp<int64_t>(static_cast<int64_t>(kGroupNs / product), 1,
+                                           ceil_div(p.batch[0], kGroups));
+  return kLaunchNs + product * static_cast<double>(p.batch[0]);
+}
+
 double matmul_general_ns(const MatmulProblem& p, const MatmulChoice& c) {
   constexpr int64_t kRows = 4;
   return kLaunchNs + ceil_div(p.rows(c).extent, kRows) * kRows *

@@ -15,6 +15,8 @@ double matmul_vector_ns(const MatmulProblem& problem, const MatmulChoice& choice
 // vector, dots whole blocks of rows, and fold each sum, which takes as long as some steps more.
 // Fitted to measurements on an Emerald Rapids; elsewhere only the launch counts.
 double matmul_dots_gain_ns(const MatmulProblem& problem, const MatmulChoice& dots);
+// Of small products; also chooses how many of them a group computes.
+double matmul_small_ns(const MatmulProblem& problem, MatmulChoice& choice);
 // Of the kernel that takes anything.
 double matmul_general_ns(const MatmulProblem& problem, const MatmulChoice& choice);
 

@@ -52,7 +52,7 @@ class Writer {
                            {choice_.tiles_per_group, choice_.panels_per_group});
     } else {
       lanes = matrix_of(lanes_, true);
-      if (is_line()) panel_args = {static_cast<int32_t>(choice_.panels_per_group)};
+      if (is_line() || is_small()) panel_args = {static_cast<int32_t>(choice_.panels_per_group)};
     }
     if (has_panels()) recorder_.set_streams(streams(), most_kept());
     if (chain_ != nullptr) {
@@ -148,6 +148,9 @@ class Writer {
 
   // The kernels that read panels, in memory as they are or packed.
   bool has_panels() const { return choice_.tile != nullptr && choice_.tile->has_panels(); }
+  bool is_small() const {
+    return choice_.tile == &kMatmulSmall8 || choice_.tile == &kMatmulSmall4;
+  }
   bool is_line() const { return choice_.tile == &kMatmulLine || choice_.tile == &kMatmulLine8; }
   bool is_plain() const {
     return chain_ == nullptr && has_plain_kernel(problem_, choice_) &&
