@@ -10,8 +10,8 @@
 //
 // An element is always the fma chain over k from 0 upwards, started at +0, whatever the kernel, the
 // epilogue or the tile (matmul_dot and matmul_line alone differ, where nothing else is a choice):
-// equal products are equal bit for bit. fma is spelled out because PoCL contracts nothing by itself: with mul +
-// add it reached half the rate on the same tile.
+// equal products are equal bit for bit. fma is spelled out because PoCL contracts nothing by
+// itself: with mul + add it reached half the rate on the same tile.
 #include "kernels/matmul/matmul_blocks.h"
 #include "kernels/matmul/matmul_general.h"
 #include "kernels/matmul/matmul_short.h"
