@@ -51,7 +51,8 @@ void record_gather_lanes(Recorder& recorder, const AxisSplit& split, const Opera
 
 // How wide the vectors are that move a row; 1: elements, one by one.
 int64_t lanes_of_row(bool are_rows, uint64_t bytes, int64_t inner) {
-  if (!are_rows || inner >= kLanes) return are_rows ? kLanes : 1;
+  if (!are_rows) return 1;
+  if (inner >= kLanes) return kLanes;
   for (const int64_t lanes : {8, 4, 2}) {
     if (bytes == 4 && inner >= lanes) return lanes;
   }

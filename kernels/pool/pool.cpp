@@ -20,7 +20,6 @@ namespace {
 
 constexpr int64_t kPoolGroups = 16;  // work-groups, if there is enough to do
 
-bool is_padded(const PoolConfig& c) { return c.top + c.bottom + c.left + c.right != 0; }
 Shape x_shape(const PoolConfig& c) { return {c.planes, c.height, c.width}; }
 Shape y_shape(const PoolConfig& c) { return {c.planes, c.out_h(), c.out_w()}; }
 

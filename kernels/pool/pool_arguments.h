@@ -1,4 +1,4 @@
-// The parameters that plans of poolings have in common.
+// What plans of poolings have in common: a question, and parameters.
 #pragma once
 
 #include "kernels/plan/halide_runtime.h"
@@ -7,6 +7,8 @@
 #include <vector>
 
 namespace ballast::kernels {
+
+inline bool is_padded(const PoolConfig& c) { return c.top + c.bottom + c.left + c.right != 0; }
 
 inline std::vector<HostArg> pool_numbers(const std::vector<int64_t>& values) {
   std::vector<HostArg> args;
@@ -24,7 +26,7 @@ inline void add_ends(std::vector<HostArg>& args, const PoolConfig& c) {
 // takes (pool_recipe.h).
 inline void add_counts(std::vector<HostArg>& args, const PoolConfig& c) {
   // Windows do not reach beyond what is padded, so counting the padding makes all counts equal.
-  const bool is_uniform = c.counts_padding || c.top + c.bottom + c.left + c.right == 0;
+  const bool is_uniform = c.counts_padding || !is_padded(c);
   add_ends(args, c);
   args.emplace_back(is_uniform ? 1.0f / static_cast<float>(c.kernel_h * c.kernel_w) : 0.0f);
 }

@@ -67,12 +67,12 @@ class PoolLanes : public AveragingGenerator<PoolLanes> {
     if (in_ != nullptr) x.schedule(group, v);
     if (is_grad) given.schedule(group, v);
     if (is_grad && !is_max) keep(shares, group, 0);
-    if (is_grad && is_max) keep(winners, group, 0), hold(best, winners);
+    if (is_grad && is_max) keep(winners, group, 0), hold(seen, winners);
     keep(result, group, is_grad ? 1 : 0);
     if (is_grad) {
       result.update(1).reorder({l, taps[0], taps[1], taps[2], taps[3], v});
     } else {
-      hold(is_max ? best : total, result);
+      hold(seen, result);
     }
     if (is_max && is_grad) {
       for (Func first : {first_column, first_row}) {
@@ -100,15 +100,15 @@ class PoolLanes : public AveragingGenerator<PoolLanes> {
   Expr window(const Expr& x, const Expr& y) { return pool_place(y * width + x); }
   Expr window() { return window(windows.x, windows.y); }
 
-  // What a window sees, in registers: `values(l, a, b, v)`, of window (a, b), from `start` on.
+  // seen(l, a, b, v), in registers: what window (a, b) sees, from `start` on.
   template <class Step>
-  void see(Func values, const Tuple& start, const Step& step) {
+  void see(const Tuple& start, const Step& step) {
     RDom of_window(0, kernel_w, 0, kernel_h, "of_window");
     const Tap tap = tap_of(a, b, of_window.x, of_window.y);
     limit(of_window, tap);
-    values(l, a, b, v) = start;
+    seen(l, a, b, v) = start;
     const Expr pixel = tap.pixel(in_width);
-    values(l, a, b, v) = step(values(l, a, b, v), x.at(l, pixel, v), pixel);
+    seen(l, a, b, v) = step(seen(l, a, b, v), x.at(l, pixel, v), pixel);
   }
 
   Expr mean(const Expr& total, const Expr& x, const Expr& y) {
@@ -118,15 +118,14 @@ class PoolLanes : public AveragingGenerator<PoolLanes> {
 
   void fold() {
     const float none = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
-    see(is_max ? best : total, Tuple(Expr(none)),
-        [&](const FuncRef& value, const Expr& next, Expr) {
-          const Expr so_far = value;
-          return Tuple(is_max ? select(wins_maximum(next, so_far), next, so_far)
-                              : strict_float(so_far + next));
-        });
+    see(Tuple(Expr(none)), [&](const FuncRef& value, const Expr& next, Expr) {
+      const Expr so_far = value;
+      return Tuple(is_max ? select(wins_maximum(next, so_far), next, so_far)
+                          : strict_float(so_far + next));
+    });
+    const Expr all = seen(l, windows.x, windows.y, v);
     result(l, q, v) = undef<float>();
-    result(l, window(), v) = is_max ? Expr(best(l, windows.x, windows.y, v))
-                                    : mean(total(l, windows.x, windows.y, v), windows.x, windows.y);
+    result(l, window(), v) = is_max ? all : mean(all, windows.x, windows.y);
   }
 
   // The largest element's pixel; at first the first one's, which may be -infinity.
@@ -134,13 +133,13 @@ class PoolLanes : public AveragingGenerator<PoolLanes> {
     first_of(first_column, width, stride_w, left, dilation_w);
     first_of(first_row, height, stride_h, top, dilation_h);
     const Expr first = first_row(pool_place(b)) * in_width + first_column(pool_place(a));
-    see(best, Tuple(-std::numeric_limits<float>::infinity(), first),
+    see(Tuple(-std::numeric_limits<float>::infinity(), first),
         [](const FuncRef& value, const Expr& next, const Expr& pixel) {
           const Expr is_next = wins_maximum(next, value[0]);
           return Tuple(select(is_next, next, value[0]), select(is_next, pixel, value[1]));
         });
     winners(l, q, v) = undef<int>();
-    winners(l, window(), v) = best(l, windows.x, windows.y, v)[1];
+    winners(l, window(), v) = seen(l, windows.x, windows.y, v)[1];
   }
 
   // Where the first tap lies that is not padding before x.
@@ -207,8 +206,8 @@ class PoolLanes : public AveragingGenerator<PoolLanes> {
 
   Var l{"l"}, f{"f"}, p{"p"}, q{"q"}, v{"v"}, a{"a"}, b{"b"};
   TurnedPlanes x{"x"}, given{"dy"};
-  Func first_column{"first_column"}, first_row{"first_row"}, best{"best"}, total{"total"},
-      winners{"winners"}, shares{"shares"}, result{"result"};
+  Func first_column{"first_column"}, first_row{"first_row"}, seen{"seen"}, winners{"winners"},
+      shares{"shares"}, result{"result"};
   TurnedBack back;
   GeneratorInput<Buffer<float>>*dy_ = nullptr, *in_ = nullptr;
   GeneratorOutput<Buffer<float>>* out_ = nullptr;
